@@ -45,6 +45,8 @@ facilities! {
     Hints,
     /// Mailboxes whose callers run the server in their own place.
     Servers,
+    /// Other cores, each with a kernel of its own, and their doorbells.
+    Cores,
 }
 
 /// A set of calls and services: what a program or a system needs, or what a kernel serves.

@@ -14,7 +14,7 @@ use crate::plan::{Plan, Unproved};
 use crate::session::{FinishedRun, RECORD_BYTES, Session};
 use crate::tools::{Missing, QEMU};
 use crate::workspace::Workspace;
-use crate::{can_server, duration, interrupt, plan, project, real, together, words};
+use crate::{can_server, cores, duration, interrupt, plan, project, real, together, words};
 use diapason_system::{Description, RunOptions};
 use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -76,6 +76,7 @@ pub struct RunRequest {
 pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     let system = match describe_any(&request.system)? {
         Description::Several(list) => return together::run(request, list),
+        Description::Cores(systems) => return cores::run(request, systems),
         other => one_host(&request.system, other)?,
     };
     can_server::check(&system, &request.captures)?;

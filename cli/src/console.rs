@@ -95,6 +95,52 @@ impl Splitter {
     }
 }
 
+/// Tells apart what several cores say through one port: before a byte of a core that did not speak
+/// last comes one that has its number.
+#[derive(Debug)]
+pub struct Speakers {
+    cores: Vec<Splitter>,
+    speaker: usize,
+}
+
+impl Speakers {
+    /// The byte of the first core. Text of the kernel has none that is as large.
+    const MARK: u8 = 0x80;
+
+    /// Returns what tells so many cores apart. A machine with one core sends no marks.
+    #[must_use]
+    pub fn new(cores: usize) -> Speakers {
+        let cores = (0..cores.max(1)).map(|_| Splitter::default()).collect();
+        Speakers { cores, speaker: 0 }
+    }
+
+    /// Takes more bytes, and hands out every line they complete with the number of its core.
+    pub fn push(&mut self, bytes: &[u8], mut line: impl FnMut(usize, Line)) {
+        let several = self.cores.len() > 1;
+        let marked = |byte: &u8| several && *byte >= Self::MARK;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let length = rest.iter().position(marked).unwrap_or(rest.len());
+            let (own, after) = rest.split_at(length);
+            let speaker = self.speaker;
+            if let Some(splitter) = self.cores.get_mut(speaker) {
+                splitter.push(own, |said| line(speaker, said));
+            }
+            if let Some(mark) = after.first() {
+                self.speaker = usize::from(mark - Self::MARK);
+            }
+            rest = after.get(1..).unwrap_or_default();
+        }
+    }
+
+    /// The stream ended: what is left are the last lines.
+    pub fn finish(&mut self, mut line: impl FnMut(usize, Line)) {
+        for (core, splitter) in self.cores.iter_mut().enumerate() {
+            splitter.finish(|said| line(core, said));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +180,26 @@ mod tests {
             let expected = [Line::Record(Record::Halted, vec![5]), log, Line::Raw("boo".into())];
             assert_eq!(lines, expected);
         }
+    }
+
+    #[test]
+    fn cores_are_told_apart_wherever_the_bytes_arrive() {
+        let bytes = b"=0 a\x81=0 o\x80b\n\x81n\n\x87lost\n\x80=1 c";
+        let log = |process, text: &str| Line::Log { process, text: text.into() };
+        for cut in 0..bytes.len() {
+            let (mut speakers, mut lines) = (Speakers::new(2), Vec::new());
+            speakers.push(&bytes[..cut], |core, line| lines.push((core, line)));
+            speakers.push(&bytes[cut..], |core, line| lines.push((core, line)));
+            speakers.finish(|core, line| lines.push((core, line)));
+            assert_eq!(lines, [(0, log(0, "ab")), (1, log(0, "on")), (0, log(1, "c"))]);
+        }
+    }
+
+    #[test]
+    fn one_core_sends_no_marks() {
+        let (mut speakers, mut lines) = (Speakers::new(1), Vec::new());
+        speakers.push(b"=0 a\x81b\n", |core, line| lines.push((core, line)));
+        assert_eq!(lines, [(0, Line::Log { process: 0, text: "a\u{fffd}b".into() })]);
     }
 
     #[test]

@@ -25,7 +25,8 @@ pub mod chart;
 pub mod commands;
 pub mod compile;
 pub mod console;
-pub mod create;
+pub mod cores;
+mod create;
 pub mod describe;
 pub mod difference;
 #[cfg(test)]

@@ -42,17 +42,30 @@ impl Session {
     /// If the kernel does not compile.
     pub fn on_own_kernel(mut self, workspace: &Workspace) -> Result<Session, Failure> {
         let needed = self.needs()?;
+        self.use_kernel_with(workspace, needed)?;
+        Ok(self)
+    }
+
+    /// Puts the session on a kernel that serves what several sessions need, and says so.
+    ///
+    /// # Errors
+    /// As of [`Session::on_own_kernel`].
+    pub fn use_kernel_with(
+        &mut self,
+        workspace: &Workspace,
+        needed: Served,
+    ) -> Result<(), Failure> {
         let of = &self.system.name;
         let observed = self.options.watch || self.options.record_bytes > 0;
         let kind = if observed { ImageKind::ObservingKernel } else { ImageKind::Kernel };
         let Some(kernel) = metal::kernel_with(workspace, needed, kind)? else {
             note(&format!("{of}: the kernel with all calls, as it is installed"));
-            return Ok(self);
+            return Ok(());
         };
         let calls = needed.calls().count();
         let bytes = Image::read(&kernel)?.sizes().resident();
         note(&format!("{of}: a kernel with {calls} calls, of which {bytes} bytes stay in memory"));
         *if observed { &mut self.built.observing } else { &mut self.built.kernel } = kernel;
-        Ok(self)
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@
 //! hangs.
 
 use crate::capture::CaptureRequest;
-use crate::console::{Line, Splitter};
+use crate::console::{Line, Speakers};
 use crate::failure::Failure;
 use crate::hardware::{Hardware, Inserted, Medium};
 use crate::interrupt;
@@ -32,6 +32,8 @@ pub const MEMORY_MIB_MIN: u64 = 64;
 /// File names in the run's folder. QEMU is started inside it, so that no name needs quoting.
 const ARCHIVE: &str = "archive.bin";
 const FLIGHT: &str = "flight.bin";
+/// The port to which the second core's kernel writes its flight record, as that of the kernel says.
+const OTHER_FLIGHTS: usize = 0xe1;
 
 /// The classes of the devices that QEMU has for a description: USB controllers, and adapters of
 /// networks.
@@ -39,6 +41,11 @@ const CONTROLLERS: u32 = 0x0c_0330;
 const ADAPTERS: u32 = 0x02_0000;
 /// The adapter, an Intel 82574L.
 const ADAPTER: &str = "e1000e";
+
+/// Returns the file of a core's flight record.
+fn flight_of(core: usize) -> String {
+    if core == 0 { FLIGHT.into() } else { format!("{core}-{FLIGHT}") }
+}
 
 /// An end of the wire outside the machine, in the run's folder. QEMU warns of a wire without one.
 const OUTSIDE: &str = "dgram,id=outside,local.type=unix,local.path=wire,remote.type=unix,\
@@ -78,6 +85,8 @@ pub struct Boot<'a> {
     pub hardware: Hardware,
     /// The image that it starts from. Without one, QEMU itself loads kernel and archive.
     pub inserted: Option<&'a Inserted>,
+    /// How many processors the machine has.
+    pub cores: usize,
     /// How many USB controllers the description needs.
     pub controllers: usize,
     /// How many adapters for Ethernet the description needs. One wire joins them.
@@ -100,8 +109,8 @@ pub struct Boot<'a> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Booted {
     pub ending: MachineEnding,
-    /// The flight record, if it was asked for.
-    pub flight: Option<Vec<u8>>,
+    /// The flight record of each core, if it was asked for.
+    pub flights: Vec<Vec<u8>>,
     /// A number for the requests and answers of the USB devices; it is equal for equal runs.
     pub served: Option<u64>,
 }
@@ -221,6 +230,9 @@ impl Boot<'_> {
         if iommu {
             command.args(["-device", "intel-iommu,intremap=on"]);
         }
+        if self.cores > 1 {
+            command.arg("-smp").arg(self.cores.to_string());
+        }
         if self.inserted.is_none() {
             fs::write(folder.path().join(ARCHIVE), self.archive)
                 .map_err(|error| Failure::io("write the boot archive", &error))?;
@@ -240,9 +252,17 @@ impl Boot<'_> {
             command.args(["-netdev", OUTSIDE, "-netdev", "hubport,id=out,hubid=0,netdev=outside"]);
         }
         command.args(self.hardware.more);
-        command.arg("-icount").arg(format!("shift={},sleep=off", self.shift));
+        if self.cores == 1 {
+            command.arg("-icount").arg(format!("shift={},sleep=off", self.shift));
+        }
         if self.record {
             command.arg("-debugcon").arg(format!("file:{FLIGHT}"));
+            for core in 1..self.cores {
+                let (port, file) = (OTHER_FLIGHTS + core - 1, flight_of(core));
+                command.arg("-chardev").arg(format!("file,id=flight{core},path={file}"));
+                let device = format!("isa-debugcon,iobase={port},chardev=flight{core}");
+                command.arg("-device").arg(device);
+            }
         }
         Ok(command)
     }
@@ -284,7 +304,12 @@ impl Boot<'_> {
     /// # Errors
     /// If it cannot be read.
     pub fn flight(&self, folder: &RunFolder) -> Result<Option<Vec<u8>>, Failure> {
-        let read = || fs::read(folder.path().join(FLIGHT));
+        self.flight_of(folder, 0)
+    }
+
+    /// Returns the flight record of a core of a run in this folder, if it was asked for.
+    fn flight_of(&self, folder: &RunFolder, core: usize) -> Result<Option<Vec<u8>>, Failure> {
+        let read = || fs::read(folder.path().join(flight_of(core)));
         let record = self.record.then(read).transpose();
         record.map_err(|error| Failure::io("read the flight record", &error))
     }
@@ -295,6 +320,18 @@ impl Boot<'_> {
     /// # Errors
     /// If the emulator cannot be started or its files not be used.
     pub fn run(&self, target: &Path, observer: &mut dyn FnMut(&Line)) -> Result<Booted, Failure> {
+        self.run_cores(target, &mut |_, line| observer(line))
+    }
+
+    /// As [`Boot::run`]; the observer is also told the core that says a line.
+    ///
+    /// # Errors
+    /// As of that.
+    pub fn run_cores(
+        &self,
+        target: &Path,
+        observer: &mut dyn FnMut(usize, &Line),
+    ) -> Result<Booted, Failure> {
         let folder = RunFolder::create(target)?;
         let plugged = self.plug(&folder)?;
         let mut command = self.command(&folder, "stdio")?;
@@ -304,10 +341,12 @@ impl Boot<'_> {
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let child = command.spawn().map_err(|error| Failure::io("start QEMU", &error))?;
-        let ending = Running { child }.follow(self.patience, observer)?;
+        let speakers = Speakers::new(self.cores);
+        let ending = Running { child }.follow(self.patience, speakers, observer)?;
         let served = plugged.map(Plugged::finish).transpose()?.flatten();
-        let flight = self.flight(&folder)?;
-        Ok(Booted { ending, flight, served })
+        let flights = (0..self.cores).map(|core| self.flight_of(&folder, core));
+        let flights = flights.collect::<Result<Option<Vec<_>>, Failure>>()?;
+        Ok(Booted { ending, flights: flights.unwrap_or_default(), served })
     }
 }
 
@@ -328,28 +367,28 @@ impl Running {
     fn follow(
         mut self,
         patience: Duration,
-        observer: &mut dyn FnMut(&Line),
+        mut speakers: Speakers,
+        observer: &mut dyn FnMut(usize, &Line),
     ) -> Result<MachineEnding, Failure> {
         let deadline = Instant::now() + patience;
         let chunks = self.listen();
-        let mut splitter = Splitter::default();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match chunks.recv_timeout(left.min(LOOK)) {
                 _ if interrupt::came() => {
-                    splitter.finish(|line| observer(&line));
+                    speakers.finish(|core, line| observer(core, &line));
                     return Ok(MachineEnding::Interrupted);
                 }
-                Ok(chunk) => splitter.push(&chunk, |line| observer(&line)),
+                Ok(chunk) => speakers.push(&chunk, |core, line| observer(core, &line)),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) if left > LOOK => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    splitter.finish(|line| observer(&line));
+                    speakers.finish(|core, line| observer(core, &line));
                     return Ok(MachineEnding::Hung);
                 }
             }
         }
-        splitter.finish(|line| observer(&line));
+        speakers.finish(|core, line| observer(core, &line));
         self.wait(deadline)
     }
 
@@ -392,7 +431,8 @@ mod tests {
         command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
         let running = Running { child: command.spawn().unwrap() };
         let mut lines = Vec::new();
-        let ending = running.follow(patience, &mut |line| lines.push(line.clone())).unwrap();
+        let heard = &mut |_, line: &Line| lines.push(line.clone());
+        let ending = running.follow(patience, Speakers::new(1), heard).unwrap();
         (ending, lines)
     }
 

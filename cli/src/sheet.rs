@@ -8,15 +8,16 @@ use diapason_system::{Restart, System};
 /// The program that restarts a process only after it has read the report of its fault.
 const SUPERVISOR: &str = "supervisor";
 
-/// Writes the sheet of a session behind its archive.
-pub fn write(session: &Session, out: &mut Vec<u8>) {
+/// Writes the sheet of a session behind its archive. `alone`: the session is all of the system. The
+/// screen shows the tables of the first core only, so it judges no system with several.
+pub fn write(session: &Session, alone: bool, out: &mut Vec<u8>) {
     let system = &session.system;
     let may_fault = |restart| if restart == Restart::Never { 0 } else { of_name::MAY_FAULT };
     let processes: Vec<(&str, u8)> =
         system.processes.iter().map(|it| (it.name.as_str(), may_fault(it.restart))).collect();
     let devices: Vec<&str> = system.devices.iter().map(|device| device.name.as_str()).collect();
     let proved = if session.proved { flags::PROVED } else { 0 };
-    let whole = if tells_all(session) { flags::WHOLE } else { 0 };
+    let whole = if alone && tells_all(session) { flags::WHOLE } else { 0 };
     let content = SheetContent {
         flags: proved | whole,
         memory_mib: u32::try_from(system.memory.div_ceil(1 << 20)).unwrap_or(u32::MAX),
@@ -57,7 +58,7 @@ mod tests {
     fn flags_of(text: &str) -> u8 {
         let system = diapason_system::parse("s.toml", text).unwrap_or_else(|bad| panic!("{bad}"));
         let mut out = b"archive".to_vec();
-        write(&Session::unbuilt(system), &mut out);
+        write(&Session::unbuilt(system), true, &mut out);
         Sheet::read(&out).unwrap().flags
     }
 

@@ -5,18 +5,19 @@
 //! a partitioned disk. Neither root nor a mount is needed, and equal input gives equal bytes.
 
 use crate::commands::Length;
-use crate::describe::describe;
+use crate::describe::{describe_any, one_host};
 use crate::failure::{Failure, HOLDS, UNPROVED};
 use crate::image::{fnv, without_sections};
 use crate::output::{note, say};
 use crate::plan::{Plan, Verdict};
 use crate::qemu::RunFolder;
 use crate::session::Session;
+use crate::several::Several;
 use crate::tools::{self, Missing, Tool};
 use crate::workspace::Workspace;
-use crate::{duration, plan, project, sheet};
+use crate::{cores, duration, plan, project, sheet};
 use diapason_abi::{Nanos, PAGE};
-use diapason_system::RunOptions;
+use diapason_system::{Description, RunOptions, System};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,19 +78,37 @@ pub struct ImageRequest {
 pub fn image(request: &ImageRequest) -> Result<u8, Failure> {
     let horizon_ns = request.horizon_ns.unwrap_or(Nanos::FOREVER.0);
     let length = Length { horizon_ns, unproved: request.unproved };
-    let system = describe(&request.system)?;
-    let plan = Plan::of(&system, system.clock_hz);
-    plan::cleared(&plan, length.unproved())?;
+    let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+    let (path, unproved) = (&request.system, length.unproved());
+    let systems = match describe_any(path)? {
+        Description::Cores(systems) => systems,
+        other => vec![one_host(path, other)?],
+    };
     let workspace = Workspace::find()?;
     tools::require_all(&TOOLS, Missing::Say)?;
-    note("building the kernel and the programs");
-    let built = project::build(&workspace, &request.system, &[&system])?;
-    let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
-    let session = Session::planned(plan, built, options, length.unproved())?;
-    let session = session.on_own_kernel(&workspace)?;
-    let bytes = make(&session, &workspace, &request.out)?;
-    let proved = session.proved && session.plan.verdict() != Verdict::PromisesNothing;
-    let state = if session.proved { "" } else { "; unproved" };
+    let sessions = match <[System; 1]>::try_from(systems) {
+        Ok([system]) => {
+            let plan = Plan::of(&system, system.clock_hz);
+            plan::cleared(&plan, unproved)?;
+            note("building the kernel and the programs");
+            let built = project::build(&workspace, path, &[&system])?;
+            let session = Session::planned(plan, built, options, unproved)?;
+            vec![(String::from("0"), session.on_own_kernel(&workspace)?)]
+        }
+        Err(systems) => {
+            let several = Several::cores(systems);
+            let (mut sessions, _) = several.assemble(&workspace, path, options, unproved)?;
+            cores::share_kernel(&workspace, &mut sessions)?;
+            sessions
+        }
+    };
+    let sessions: Vec<&Session> = sessions.iter().map(|(_, session)| session).collect();
+    let bytes = make(&sessions, &workspace, &request.out)?;
+    let Some(session) = sessions.first() else { return Ok(UNPROVED) };
+    let promises = |session: &Session| session.plan.verdict() != Verdict::PromisesNothing;
+    let proved = sessions.iter().all(|session| session.proved);
+    let state = if proved { "" } else { "; unproved" };
+    let proved = proved && sessions.iter().any(|session| promises(session));
     say(&format!(
         "{}: {}, {bytes} bytes, for BIOS and UEFI, stick and disc{state}",
         request.out.display(),
@@ -98,11 +117,15 @@ pub fn image(request: &ImageRequest) -> Result<u8, Failure> {
     Ok(if proved { HOLDS } else { UNPROVED })
 }
 
-/// Writes the image of a session to `out`, and returns its length.
+/// Writes the image of a system to `out`, and returns its length. The system is one session, or
+/// those of the cores of a host, which share the first one's kernel.
 ///
 /// # Errors
 /// If a tool fails, or a file cannot be written.
-pub fn make(session: &Session, workspace: &Workspace, out: &Path) -> Result<u64, Failure> {
+pub fn make(sessions: &[&Session], workspace: &Workspace, out: &Path) -> Result<u64, Failure> {
+    let Some(session) = sessions.first() else {
+        return Err(Failure::Ours(String::from("an image of no system")));
+    };
     let folder = RunFolder::create(&workspace.target())?;
     let at = folder.path();
     let kernel = session.built.kernel_for(&session.options);
@@ -110,8 +133,8 @@ pub fn make(session: &Session, workspace: &Workspace, out: &Path) -> Result<u64,
         .map_err(|error| Failure::io(format!("read {}", kernel.display()), &error))?;
     let kernel = without_sections(kernel);
     // The kernel skips the first page of a module (`boot/handed.rs`).
-    let mut archive = [&[0; PAGE], &*session.archive].concat();
-    sheet::write(session, &mut archive);
+    let mut archive = [&[0; PAGE], &*cores::archives(sessions, 0)].concat();
+    sheet::write(session, sessions.len() == 1, &mut archive);
     let name = folder_name(&kernel, &archive);
     write(at, &format!("{TREE}/{name}/kernel"), &kernel)?;
     write(at, &format!("{TREE}/{name}/archive"), &archive)?;

@@ -43,6 +43,8 @@ pub const ENTRY_BYTES: usize = 40;
 /// Most entries in any one table but that of the objects.
 pub const TABLE_MAX: u16 = 64;
 pub const OBJECTS_MAX: u16 = 1024;
+/// Most cores of a host. The archives of the others lie behind that of the first.
+pub const CORES_MAX: usize = 8;
 
 /// Options of a run, in the header.
 pub mod flags {
@@ -52,6 +54,15 @@ pub mod flags {
     pub const WATCH: u32 = 2;
     /// The exact test admitted the declared VCPUs: the closed form need not.
     pub const EXACT: u32 = 4;
+    /// From this bit on, a number n of four bits: the clock of the kernel goes 2^n times slower
+    /// than the processor's. An emulator that is held up for a while then loses little time.
+    pub const SLOWER_FROM: u32 = 8;
+
+    /// Returns n of [`SLOWER_FROM`].
+    #[must_use]
+    pub const fn slower(flags: u32) -> u32 {
+        flags >> SLOWER_FROM & 15
+    }
 }
 
 macro_rules! refusals {
@@ -113,6 +124,9 @@ refusals! {
         with a clock: something holds the processor up";
     /// The kernel is that of another description.
     Unserved = 20, "the system has objects of a kind that this kernel was built without";
+    /// A core of the system has no processor that starts.
+    Processors = 21, "the machine has too few processors for the cores of the system, or one does \
+        not start";
 }
 
 /// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.
@@ -317,6 +331,16 @@ impl<'a> Archive<'a> {
             .ok_or(Refusal::ImageRange)?;
         if crc32(image) == process.image_crc { Ok(image) } else { Err(Refusal::ImageChecksum) }
     }
+}
+
+/// Adds flags to an archive. Something else than an archive stays as it is.
+pub fn add_flags(archive: &mut [u8], more: u32) {
+    let Ok(Archive { mut header, .. }) = Archive::parse(archive) else { return };
+    header.flags |= more;
+    let (whole, end) = (header.to_bytes(0), header.tables_end());
+    archive[..HEADER_BYTES].copy_from_slice(&whole);
+    let crc = crc32(&archive[CRC_FROM..end]);
+    archive[..HEADER_BYTES].copy_from_slice(&header.to_bytes(crc));
 }
 
 /// The checksum covers everything after itself up to the end of the tables.

@@ -124,6 +124,18 @@ fn archive_with(process: ProcessRecord, vcpus: &[VcpuRecord], image: &[u8]) -> V
 }
 
 #[test]
+fn flags_are_added_to_an_archive_and_to_nothing_else() {
+    let mut bytes = archive_of(process(), b"image");
+    add_flags(&mut bytes, 3 << flags::SLOWER_FROM);
+    let added = Archive::parse(&bytes).unwrap().header.flags;
+    assert_eq!((flags::slower(added), added & 0xff), (3, flags::RECORD));
+    bytes[20] ^= 1;
+    let damaged = bytes.clone();
+    add_flags(&mut bytes, flags::WATCH);
+    assert_eq!(bytes, damaged);
+}
+
+#[test]
 fn crc_is_the_standard_one() {
     assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
 }

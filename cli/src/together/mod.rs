@@ -125,7 +125,7 @@ fn renumber(system: &mut System) {
 }
 
 /// Returns the options that are about one host, and whether each is given.
-fn of_one(request: &RunRequest) -> [(bool, &'static str); 6] {
+pub(crate) fn of_one(request: &RunRequest) -> [(bool, &'static str); 6] {
     [
         (request.record.is_some(), "--record"),
         (request.captures.pcap.is_some(), "--pcap"),

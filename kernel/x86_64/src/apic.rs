@@ -1,6 +1,7 @@
 //! Interrupt controllers: the core's own with its timer, that of the lines, tables of messages.
 
 use crate::cpu;
+use crate::seat::Turn;
 use crate::tables::FIRST_DEVICE;
 
 pub const LOCAL: *mut u32 = 0xfee0_0000 as *mut u32;
@@ -22,6 +23,22 @@ pub fn write(register: usize, value: u32) {
 pub fn interrupt_self(vector: u32) {
     const THIS_CORE: u32 = 1 << 18;
     write(0x300, THIS_CORE | vector);
+}
+
+/// Raises a vector of another core.
+pub fn interrupt_core(id: u32, vector: u32) {
+    send_command(id, vector);
+}
+
+/// Sends a command to another core, once the one before has left.
+#[inline(never)]
+pub fn send_command(id: u32, command: u32) {
+    const PENDING: u32 = 1 << 12;
+    const LOOKS_MAX: u32 = 1 << 12;
+    let leaves = |_: &u32| cpu::read(LOCAL as u64 + 0x300) & PENDING == 0;
+    let _ = (0..LOOKS_MAX).find(leaves);
+    write(0x310, id << 24);
+    write(0x300, command);
 }
 
 impl LocalApic {
@@ -83,6 +100,7 @@ impl IoApic {
         // Level-triggered lines of a PC are active low.
         let trigger = if level { 1 << 15 | 1 << 13 } else { 0 };
         let mask = if enabled { 0 } else { 1 << 16 };
+        let _turn = Turn::at_lines();
         self.write(0x10 + 2 * line, mask | trigger | vector);
     }
 }

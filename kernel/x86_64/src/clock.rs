@@ -17,6 +17,16 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// Returns a clock that goes 2^`n` times slower.
+    pub fn slower(self, n: u32) -> Clock {
+        Clock {
+            multiplier: self.multiplier >> n,
+            counter_multiplier: self.counter_multiplier << n,
+            timer_multiplier: self.timer_multiplier << n,
+            ..self
+        }
+    }
+
     /// Returns the nanoseconds since boot.
     #[inline(always)]
     pub fn now(&self) -> Nanos {

@@ -7,7 +7,8 @@
 //! processes share the other half evenly. The console counts the records that find no room, and,
 //! for each process, its lines that find none.
 
-use crate::{cpu, screen};
+use crate::seat::Turn;
+use crate::{cpu, screen, seat};
 use diapason_abi::PROCESSES_MAX;
 use diapason_abi::record::{Record, shown};
 
@@ -219,6 +220,7 @@ impl Console {
 
     /// Writes a little of what waits; false if nothing is left.
     pub fn drain(&mut self) -> bool {
+        let Some(_turn) = Turn::at_port() else { return true };
         for _ in 0..CHUNK {
             let Some(byte) = self.text[..].get(self.sent).filter(|_| self.sent < self.length)
             else {
@@ -232,6 +234,10 @@ impl Console {
                 unsafe {
                     if cpu::in8(PORT + 5) & 0x20 == 0 {
                         return true;
+                    }
+                    if let Some(mark) = seat::mark() {
+                        cpu::out8(PORT, mark);
+                        continue;
                     }
                     cpu::out8(PORT, *byte);
                 }

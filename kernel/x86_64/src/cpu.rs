@@ -148,6 +148,14 @@ pub unsafe fn set_cr4(bits: u64) {
     }
 }
 
+/// Returns which features of the processor are on.
+pub fn cr4() -> u64 {
+    let bits;
+    // SAFETY: reading CR4 has no effect.
+    unsafe { asm!("mov {}, cr4", out(reg) bits, options(nomem, nostack)) }
+    bits
+}
+
 /// One leaf of the processor's description of itself: eax, ebx, ecx, edx.
 pub fn identify(leaf: u32) -> [u32; 4] {
     let r = core::arch::x86_64::__cpuid_count(leaf, 0);

@@ -1,7 +1,7 @@
 //! The kernel's last words: a panic, an exception in the kernel, and the way out.
 
 use crate::console::{announce, console};
-use crate::{cpu, screen};
+use crate::{cpu, screen, seat};
 use core::panic::PanicInfo;
 use diapason_abi::Key;
 use diapason_abi::record::{Record, exit};
@@ -34,12 +34,14 @@ fn tell_banks() {
 
 /// Writes out what is left and stops the machine.
 pub fn leave(status: u8) -> ! {
+    // SAFETY: nothing else runs on the core; the reference ends with the statement.
+    unsafe { console() }.flush();
+    seat::rest(status);
     if screen::is_open() {
         screen::end(status);
     }
     // SAFETY: nothing runs on the core after this; a PC has nothing at the exit port.
     unsafe {
-        console().flush();
         cpu::out8(EXIT_PORT, status);
     }
     cpu::stop()

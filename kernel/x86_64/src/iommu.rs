@@ -7,6 +7,7 @@
 use crate::apic;
 use crate::cpu::{read, write};
 use crate::machine::Metal;
+use crate::seat::hall;
 use crate::tables::STRAY;
 use diapason_abi::archive::NONE;
 use diapason_abi::served::Facility;
@@ -49,6 +50,7 @@ impl Metal {
     pub fn interrupt(&mut self, index: usize) -> Cause {
         match self.vectors.get(index) {
             Some(device) => Cause::Irq(*device),
+            None if hall().is_some() => self.hear(),
             // The only vector behind those of devices.
             None if SERVED.has(Facility::Devices) => self.stray(),
             None => Cause::Timer,

@@ -7,6 +7,7 @@ use crate::cpu;
 use crate::iommu::UNITS_MAX;
 use crate::paging::{self, Space};
 use crate::recorder::Recorder;
+use crate::seat::CORES;
 use crate::table::Table;
 use crate::tables::DEVICES_MAX;
 use diapason_abi::archive::{DeviceRecord, flags};
@@ -353,11 +354,15 @@ impl Machine for Metal {
                 }
                 mask => set_message(mask, enabled),
             }
+        } else if CORES {
+            self.let_ring(device, enabled);
         }
     }
 
-    fn ring(&mut self, _core: u16, _number: u16) {
-        // This machine has one core, and boot refuses what is about several.
+    fn ring(&mut self, core: u16, number: u16) {
+        if CORES {
+            self.ring_core(core, number);
+        }
     }
 
     fn log(&mut self, process: ProcessId, text: &[u8]) {

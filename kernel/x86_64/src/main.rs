@@ -15,6 +15,7 @@
 //! | `iommu` | what a device was stopped from doing |
 //! | `paging`, `table` | address spaces, arrays |
 //! | `apic`, `clock`, `tables`, `cpu` | the processor and its tables |
+//! | `seat` | this core among others: doorbells, and whose turn it is |
 //! | `console`, `recorder`, `fatal` | what the kernel says, keeps, and says last |
 //! | `screen` | what a PC shows of that, at boot and after the end |
 //! | `watch` | what its paths take |
@@ -39,6 +40,7 @@ mod paging;
 mod percpu;
 mod recorder;
 mod screen;
+mod seat;
 mod shell;
 mod table;
 mod tables;

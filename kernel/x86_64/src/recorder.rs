@@ -1,10 +1,13 @@
 //! The flight recorder: every entry into the core, kept in memory until the end of the run.
 
 use crate::cpu;
+use crate::seat::seat;
 use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS, Entry, access_words};
 
-/// Where an emulator takes bytes to a file.
+/// Where an emulator takes bytes to a file: those of the first core, and those of the second. The
+/// ports of more cores lie behind the latter.
 const PORT: u16 = 0xe9;
+const OTHERS: u16 = 0xe1;
 
 /// Room for entries, filled from the front.
 pub struct Recorder {
@@ -43,10 +46,14 @@ impl Recorder {
     /// Hands everything to the emulator. Returns entries written and lost.
     pub fn dump(&self) -> (u64, u64) {
         let bytes = self.used * ENTRY_BYTES;
+        let port = match u16::from(seat().core) {
+            0 => PORT,
+            other => OTHERS + other - 1,
+        };
         // SAFETY: the used part of the slice, as bytes; the port takes any byte.
         unsafe {
             let start = self.entries.as_ptr().cast::<u8>();
-            cpu::out_block(PORT, core::slice::from_raw_parts(start, bytes));
+            cpu::out_block(port, core::slice::from_raw_parts(start, bytes));
         }
         (self.used as u64, self.lost)
     }

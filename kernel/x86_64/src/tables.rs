@@ -10,6 +10,8 @@ pub const SPURIOUS: u64 = 33;
 pub const FIRST_DEVICE: u64 = 34;
 /// Vector of IOMMUs that stopped an access: it comes after those of devices.
 pub const STRAY: u64 = 48;
+/// Vector of doorbells that other cores ring. Where there are several cores, no IOMMU is on.
+pub const BELLS: u64 = STRAY;
 /// Vectors with a stub.
 pub const VECTORS: u64 = STRAY + 1;
 /// Most devices that can interrupt.

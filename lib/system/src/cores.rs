@@ -18,7 +18,7 @@ use crate::table::{Raw, Table};
 use std::collections::BTreeSet;
 
 /// Most cores of a host.
-const CORES_MAX: u16 = 8;
+const CORES_MAX: u16 = diapason_abi::archive::CORES_MAX as u16;
 
 /// Returns how many cores there are.
 pub(crate) fn count(table: &mut Table<'_, '_>) -> At<u16> {

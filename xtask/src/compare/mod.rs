@@ -29,7 +29,8 @@ use diapason_abi::recorder::Entry;
 use diapason_random::Random;
 use diapason_sim::{Costs, Observer, Options};
 use diapason_system::{RunOptions, System};
-use events::{Life, entered, lives};
+pub(crate) use events::lives;
+use events::{Life, entered};
 use order::{Course, same_order};
 use std::collections::BTreeMap;
 
@@ -103,7 +104,7 @@ impl std::fmt::Display for Spread {
 
 /// Keeps the entries of a simulated run.
 #[derive(Default)]
-struct Recording(Vec<Entry>);
+pub(crate) struct Recording(pub Vec<Entry>);
 
 impl Observer for Recording {
     fn entry(&mut self, entry: &Entry) {

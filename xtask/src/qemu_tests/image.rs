@@ -48,7 +48,7 @@ fn boot(
     let mut session = Session::assemble(system, built.clone(), options).map_err(said)?;
     let folder = RunFolder::create(&workspace.target()).map_err(said)?;
     let file = folder.path().join("stick.img");
-    stick::make(&session, workspace, &file).map_err(said)?;
+    stick::make(&[&session], workspace, &file).map_err(said)?;
     same_again(&session, workspace, &folder, &file)?;
     for firmware in [Firmware::Bios, Firmware::Uefi] {
         session.inserted = Some(Inserted { file: file.clone(), firmware, medium });
@@ -89,7 +89,7 @@ fn same_again(
     let second = folder.path().join("again.img");
     // The clocks of files and tools count seconds.
     std::thread::sleep(std::time::Duration::from_millis(1_100));
-    stick::make(session, workspace, &second).map_err(said)?;
+    stick::make(&[session], workspace, &second).map_err(said)?;
     let bytes = |path: &Path| std::fs::read(path).map_err(|error| error.to_string());
     let same = bytes(first)? == bytes(&second)?;
     if same { Ok(()) } else { Err("an image made a second later has other bytes".into()) }

@@ -93,7 +93,8 @@ impl Observed {
         Observed::of(session, simulated?.run, lines)
     }
 
-    fn of(session: &Session, run: FinishedRun, lines: Vec<Line>) -> Result<Observed, String> {
+    /// Judges a run that somebody else has booted. Fails if the kernel shows a bug of ours.
+    pub fn of(session: &Session, run: FinishedRun, lines: Vec<Line>) -> Result<Observed, String> {
         let verdict = session.judge(&run);
         if let (
             RunVerdict::Bug(text),

@@ -133,7 +133,7 @@ impl Case {
         (self.damage)(&mut session.archive);
         let folder = RunFolder::create(&workspace.target()).map_err(said)?;
         let file = folder.path().join("stick.img");
-        stick::make(&session, workspace, &file).map_err(said)?;
+        stick::make(&[&session], workspace, &file).map_err(said)?;
         let lines = self.watch(&folder, file)?;
         lines.iter().filter(|line| !line.is_empty()).for_each(|line| println!("| {line}"));
         let verdict = lines.get(STATE).map_or("", String::as_str);

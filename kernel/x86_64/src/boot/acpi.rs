@@ -2,6 +2,7 @@
 //! where PCI functions are configured, and which IOMMUs they are behind.
 
 use super::pci::Function;
+use diapason_abi::archive::CORES_MAX;
 use diapason_abi::dmar::{Bridges, Dmar, number};
 
 /// The ACPI tables that boot reads.
@@ -10,6 +11,8 @@ pub struct Acpi {
     /// Address of the root pointer; 0 if there is none.
     pub rsdp: u64,
     pub processors: u64,
+    /// The numbers by which interrupts are addressed to the first of them.
+    pub apic_ids: [u8; CORES_MAX],
     pub io_apics: u64,
     /// Registers of the first I/O APIC, and its first line.
     pub io_apic: u64,
@@ -90,7 +93,12 @@ impl Acpi {
         while at + 2 <= madt.len() {
             let length = number(madt, at + 1, 1) as usize;
             match number(madt, at, 1) {
-                0 if number(madt, at + 4, 4) & 1 == 1 => self.processors += 1,
+                0 if number(madt, at + 4, 4) & 1 == 1 => {
+                    if let Some(id) = self.apic_ids.get_mut(self.processors as usize) {
+                        *id = number(madt, at + 3, 1) as u8;
+                    }
+                    self.processors += 1;
+                }
                 1 => {
                     if self.io_apics == 0 {
                         self.io_apic = number(madt, at + 4, 4);

@@ -16,13 +16,13 @@ fn read(register: usize) -> u32 {
 }
 
 impl LocalApic {
-    /// Switches it on, everything masked; silences the PC's old controllers.
-    pub fn enable() -> LocalApic {
+    /// Switches it on, everything masked; silences the PC's old controllers. One core is the first.
+    pub fn enable(first: bool) -> LocalApic {
         // SAFETY: masks the two legacy controllers, then enables the APIC at its default address.
         unsafe {
             cpu::out8(0x21, 0xff);
             cpu::out8(0xa1, 0xff);
-            cpu::write_msr(0x1b, LOCAL as u64 | ENABLED | BOOT_CORE);
+            cpu::write_msr(0x1b, LOCAL as u64 | ENABLED | if first { BOOT_CORE } else { 0 });
         }
         write(0x80, 0);
         write(0xf0, 1 << 8 | SPURIOUS as u32);
@@ -55,12 +55,12 @@ impl LocalApic {
 }
 
 impl IoApic {
-    /// The I/O APIC at `address` (0: none), every line masked.
-    pub fn open(address: u64, first_line: u32) -> IoApic {
+    /// The I/O APIC at `address` (0: none). Every line is masked, unless the first core did that.
+    pub fn open(address: u64, first_line: u32, mask: bool) -> IoApic {
         let mut io = IoApic { registers: address as *mut u32, first_line, lines: 0 };
         if address != 0 {
             io.lines = (io.read(1) >> 16 & 0xff) + 1;
-            for line in 0..io.lines {
+            for line in (0..io.lines).filter(|_| mask) {
                 io.write(0x10 + 2 * line, 1 << 16);
             }
         }
@@ -75,6 +75,14 @@ impl IoApic {
         let line = u32::from(line).wrapping_sub(first_line);
         if line < lines {
             IoApic { registers, first_line, lines }.write(0x11 + 2 * line, entry << 17 | NAMED);
+        }
+    }
+
+    /// Has a line interrupt this core.
+    pub fn address(&mut self, line: u16, core: u32) {
+        let line = u32::from(line).wrapping_sub(self.first_line);
+        if line < self.lines {
+            self.write(0x11 + 2 * line, core << 24);
         }
     }
 

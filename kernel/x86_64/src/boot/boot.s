@@ -34,6 +34,7 @@ pvh_entry:
     lea esp, [boot_stack_top]
     mov edi, ebx
     mov esi, eax
+    mov ebx, offset kernel_main
 
     # Level 4 and 3. User bits here; the kernel's own level-2 tables withhold them.
     mov eax, offset KERNEL_PDPT
@@ -96,8 +97,50 @@ long_mode:
     lea rsp, [KERNEL_STACK_TOP]
     xor ebp, ebp
     mov edi, edi
-    call kernel_main
+    mov ebx, ebx
+    call rbx
     ud2
+
+    # Another core, in long mode: the rest is as above, but for the function.
+core_long:
+    mov ebx, offset core_main
+    jmp long_mode
+
+    # Another core begins here in real mode, in a copy of this code at the beginning of a page: from
+    # there to long mode at once. Its tables are ready, and the address of their root is at 4.
+    .code16
+    .globl core_entry, core_entry_end, core_root
+core_entry:
+    jmp core_code
+    .org core_entry + 4
+core_root:
+    .long 0
+    # At 8: the descriptor table, with a base of 32 bits.
+    .word 23
+    .long boot_gdt
+core_code:
+    cli
+    cld
+    mov ax, cs
+    mov ds, ax
+    mov eax, 0xa0
+    mov cr4, eax
+    mov eax, dword ptr ds:[4]
+    mov cr3, eax
+    mov ecx, 0xc0000080
+    rdmsr
+    or eax, 0x901
+    wrmsr
+    .byte 0x66
+    lgdt ds:[8]
+    # Protection and paging together, caches on, and the rest as on the first core.
+    mov eax, 0x80050023
+    mov cr0, eax
+    .byte 0x66, 0xea
+    .long core_long
+    .word 8
+core_entry_end:
+    .code64
 
     .section .boot.rodata, "a"
     .align 8

@@ -10,11 +10,12 @@ use crate::iommu::UNITS_MAX;
 use crate::machine::{Counts, Metal, NOBODY, Observe, Place};
 use crate::percpu::{BOOT_CPU, BOOT_SHELL};
 use crate::recorder::Recorder;
+use crate::seat::{CORES, hall, seat};
 use crate::shell::Shell;
 use crate::table::Table;
 use crate::tables::DEVICES_MAX;
 use crate::watch::Paths;
-use diapason_abi::archive::{Archive, NONE, Refusal};
+use diapason_abi::archive::{Archive, NONE, Refusal, flags};
 use diapason_abi::record::Record;
 use diapason_abi::recorder::ENTRY_BYTES;
 use diapason_abi::served::Facility;
@@ -50,7 +51,7 @@ pub fn build(
 ) -> Result<bool, Refusal> {
     let archive = Archive::parse(bytes)?;
     // Nobody would be there to share it.
-    if archive.segments().any(|segment| segment.common) {
+    if hall().is_none() && archive.segments().any(|segment| segment.common) {
         return Err(Refusal::Table);
     }
     let sizes = Sizes::of(&archive).ok_or(Refusal::Table)?;
@@ -61,6 +62,7 @@ pub fn build(
     if !sizes.are_served() {
         return Err(Refusal::Unserved);
     }
+    let clock = clock.slower(if CORES { flags::slower(h.flags) } else { 0 });
     tell(&archive, &sizes);
     let mut metal = metal(&archive, memory, acpi, &sizes);
     let absent =
@@ -136,7 +138,7 @@ fn metal(archive: &Archive<'_>, memory: &mut BootMemory, acpi: &Acpi, sizes: &Si
         lines: [NONE; DEVICES_MAX],
         masks: [core::ptr::null_mut(); DEVICES_MAX],
         units: [0; UNITS_MAX],
-        io_apic: IoApic::open(acpi.io_apic, acpi.first_line),
+        io_apic: IoApic::open(acpi.io_apic, acpi.first_line, seat().core == 0),
         current: NOBODY,
         caller: tables::caller(),
         counts: Counts::default(),

@@ -8,9 +8,14 @@ use super::spaces;
 use crate::apic::{LocalApic, NO_MASK};
 use crate::console::announce;
 use crate::machine::Metal;
+use crate::paging;
+use crate::seat::{Common, hall, own};
 use crate::tables::{DEVICES_MAX, FIRST_DEVICE};
+use core::sync::atomic::Ordering;
 use diapason_abi::PAGE;
-use diapason_abi::archive::{Absence, Archive, DeviceRecord, Location, NONE, PciFunction};
+use diapason_abi::archive::{
+    Absence, Archive, DeviceRecord, Location, NONE, PciFunction, SegmentRecord,
+};
 use diapason_abi::layout::SLOTS_MAX;
 use diapason_abi::record::Record;
 
@@ -39,8 +44,11 @@ pub fn set_up(
     acpi: &Acpi,
     timer: &LocalApic,
 ) -> Option<u64> {
-    for table in metal.segment_tables.iter_mut() {
+    for (table, segment) in metal.segment_tables.iter_mut().zip(archive.segments()) {
         *table = memory.page()?;
+        if segment.common {
+            share(*table, &segment, memory)?;
+        }
     }
     let mut all = Devices {
         metal,
@@ -65,6 +73,26 @@ pub fn set_up(
     Some(all.absent)
 }
 
+/// Shows the pages of a segment that several cores use: those of the core that came first.
+fn share(table: u64, segment: &SegmentRecord, memory: &mut BootMemory) -> Option<()> {
+    let commons = &hall()?.commons;
+    let is_it = |common: &&Common| {
+        let free = common.pages.load(Ordering::Relaxed) == 0;
+        free || common.key.load(Ordering::Relaxed) == segment.key
+    };
+    let common = commons.iter().find(is_it)?;
+    if common.pages.load(Ordering::Relaxed) == 0 {
+        let pages = memory.cut(u64::from(segment.pages) * PAGE as u64)?;
+        common.key.store(segment.key, Ordering::Relaxed);
+        common.pages.store(pages, Ordering::Relaxed);
+    }
+    let first = common.pages.load(Ordering::Relaxed);
+    for page in 0..segment.pages {
+        paging::set_shared(table, page, first + u64::from(page) * PAGE as u64);
+    }
+    Some(())
+}
+
 impl Devices<'_> {
     #[inline(never)]
     fn set_up(
@@ -82,8 +110,12 @@ impl Devices<'_> {
                 self.message(index, record.irq, of, vector);
                 return Some(());
             }
-            // Its ring is a call: there is nothing to set up.
-            Location::Bell { .. } => return Some(()),
+            Location::Bell { number, .. } => {
+                if let Some(bell) = own().and_then(|own| own.bells.get(number as usize)) {
+                    bell.store(index as u16, Ordering::Relaxed);
+                }
+                return Some(());
+            }
         };
         match opened {
             Ok(opened) => {
@@ -94,6 +126,7 @@ impl Devices<'_> {
                     spaces::set_device(table, page, address);
                 }
                 if record.irq != NONE {
+                    self.metal.io_apic.address(record.irq, self.core);
                     self.next_vector(index, record.irq);
                 }
             }

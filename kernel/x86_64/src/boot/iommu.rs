@@ -15,6 +15,7 @@ use crate::console::announce;
 use crate::cpu;
 use crate::iommu::{self, FAULT_CONTROL, FAULTS, UNITS_MAX};
 use crate::machine::Metal;
+use crate::seat::hall;
 use crate::tables::STRAY;
 use diapason_abi::PAGE;
 use diapason_abi::archive::{Archive, Location};
@@ -87,6 +88,10 @@ pub fn confine(
     core: u32,
 ) -> Option<()> {
     if metal.commands.iter_mut().all(|command| command.is_null()) {
+        return Some(());
+    }
+    if hall().is_some() {
+        announce(Record::Confined, &[Confinement::Cores as u64, 0]);
         return Some(());
     }
     let root = memory.page()?;

@@ -4,6 +4,7 @@ mod acpi;
 mod apic;
 mod build;
 mod calibrate;
+mod cores;
 mod devices;
 mod handed;
 mod iommu;
@@ -19,9 +20,11 @@ use crate::apic::LocalApic;
 use crate::console::{self, announce};
 use crate::fatal::leave;
 use crate::machine::OBSERVING;
+use crate::seat::await_opening;
 use crate::{cpu, handover};
 use acpi::Acpi;
 use core::arch::global_asm;
+use cores::Others;
 use diapason_abi::archive::{Refusal, VERSION};
 use diapason_abi::record::{Protection, Record, exit};
 use handed::Handed;
@@ -70,22 +73,30 @@ extern "C" fn kernel_main(address: u64, magic: u32) -> ! {
     }
     let mut memory = find_memory(&handed);
     let acpi = Acpi::read(handed.rsdp);
+    let others = match Others::invite(&handed, bytes, &mut memory) {
+        Ok(others) => others,
+        Err(refusal) => refuse(refusal),
+    };
     pci::quieten(&acpi);
     announce(Record::Acpi, &[acpi.rsdp, acpi.processors, acpi.io_apics, acpi.hpet]);
     // SAFETY: once, at boot.
     unsafe { tables::load() };
-    let mut timer = LocalApic::enable();
+    let mut timer = LocalApic::enable(true);
     let (clock, counter_khz, timer_khz) = match calibrate::calibrate(&acpi, &mut timer) {
         Ok(measured) => measured,
         Err(refusal) => refuse(refusal),
     };
     timer.open_timer(features >> Protection::TscDeadline as u64 & 1 == 1);
     announce(Record::Clock, &[counter_khz, timer_khz, u64::from(timer.deadline_mode)]);
-    match build::build(bytes, &mut memory, clock, timer, &acpi) {
+    let built = others
+        .start(&acpi, clock, &timer)
+        .and_then(|()| build::build(bytes, &mut memory, clock, timer, &acpi));
+    match built {
         Ok(observed) => {
             if OBSERVING && observed {
                 tables::observe_calls();
             }
+            await_opening();
             crate::screen::running();
             handover::begin()
         }

@@ -54,6 +54,18 @@ pub unsafe fn protect_kernel() {
     }
 }
 
+/// The lowest memory, where another core began, is not executed any more.
+///
+/// # Safety
+/// Called once, at boot, from the kernel's own pages.
+pub unsafe fn forbid_low_code() {
+    // SAFETY: only forbids what nobody does.
+    unsafe {
+        *(&raw mut KERNEL_PDS).cast::<u64>() |= NO_EXECUTE;
+        cpu::forget_page(0);
+    }
+}
+
 /// Memory below 4 GiB, from `start` on, is registers: the kernel reads and writes them uncached.
 pub fn uncache(start: u64, length: u64) {
     for page in start / LARGE_PAGE..(start + length).div_ceil(LARGE_PAGE) {

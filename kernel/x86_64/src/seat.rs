@@ -1,0 +1,231 @@
+//! The seat of this core among the cores of the machine.
+//!
+//! Each core has a kernel of its own: all run the same code, and each has its own copy of every
+//! static, at the same addresses (`boot/cores.rs`). So no path asks which core it is on, and no
+//! kernel has a lock. The hall is the one piece of memory that all kernels see. It has the
+//! doorbells that were rung, the segments in common, and whose turn it is at the serial port and
+//! at the controller of lines.
+
+use crate::apic::{interrupt_core, interrupt_self};
+use crate::cpu;
+use crate::machine::Metal;
+use crate::tables::BELLS;
+use core::hint::spin_loop;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use diapason_abi::archive::{BELLS_MAX, CORES_MAX, DeviceRecord, Location, TABLE_MAX};
+use diapason_abi::record::exit;
+use diapason_abi::served::Facility;
+use diapason_core::{Cause, SERVED};
+
+/// This kernel can be one of several.
+pub const CORES: bool = SERVED.has(Facility::Cores);
+
+/// The memory that all cores see. All zeros is its state before any core is started.
+pub struct Hall {
+    /// Somebody sends to the serial port.
+    port: AtomicBool,
+    /// The core whose bytes the serial port sent last.
+    speaker: AtomicU8,
+    /// Somebody writes registers of the I/O APIC.
+    lines: AtomicBool,
+    /// All kernels are ready, and may decide.
+    open: AtomicBool,
+    pub members: [Member; CORES_MAX],
+    /// The segments that several cores use.
+    pub commons: [Common; TABLE_MAX as usize],
+}
+
+/// A core, as the others see it.
+pub struct Member {
+    /// The number by which interrupts are addressed to it.
+    pub apic: AtomicU32,
+    pub state: AtomicU8,
+    /// Its counter when it was alive.
+    pub counter: AtomicU64,
+    /// The doorbells that were rung and that it has not heard, one bit each.
+    rung: AtomicU64,
+    /// Those that it holds back. None is at first: a ring that nobody waits for is noted, no more.
+    held: AtomicU64,
+    /// The device of this core that each doorbell is.
+    pub bells: [AtomicU16; BELLS_MAX as usize],
+}
+
+impl Member {
+    /// Returns the doorbells that were rung and are let through.
+    fn ringing(&self) -> u64 {
+        self.rung.load(Ordering::Acquire) & !self.held.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a core has come. It has not started before.
+pub const ALIVE: u8 = 1;
+pub const READY: u8 = 2;
+const ENDED: u8 = 3;
+
+/// A segment that several cores use: its key, and where its pages begin (0: nowhere yet).
+pub struct Common {
+    pub key: AtomicU64,
+    pub pages: AtomicU64,
+}
+
+/// The number of a core among those of its host, and the memory that all of them see.
+#[derive(Clone, Copy)]
+pub struct Seat {
+    pub core: u8,
+    pub cores: u8,
+    pub hall: Option<&'static Hall>,
+}
+
+/// The place of this core; of the only one, without a hall.
+pub static mut SEAT: Seat = Seat { core: 0, cores: 1, hall: None };
+
+/// Returns where this core is among the others.
+#[inline(always)]
+pub fn seat() -> Seat {
+    // SAFETY: boot writes it before another core runs, and never again.
+    unsafe { SEAT }
+}
+
+/// Returns the hall, if there are several cores.
+#[inline(always)]
+pub fn hall() -> Option<&'static Hall> {
+    if CORES { seat().hall } else { None }
+}
+
+/// Somebody's turn at something that all cores use, until it is dropped.
+pub struct Turn(Option<&'static AtomicBool>);
+
+impl Turn {
+    /// Takes a turn. `None`: another core has it, and is done soon.
+    #[inline(always)]
+    fn take(of: fn(&'static Hall) -> &'static AtomicBool) -> Option<Turn> {
+        let Some(hall) = hall() else { return Some(Turn(None)) };
+        let place = of(hall);
+        if place.swap(true, Ordering::Acquire) {
+            spin_loop();
+            return None;
+        }
+        Some(Turn(Some(place)))
+    }
+
+    /// A turn at sending a few bytes by the serial port, unless another core has it.
+    #[inline(always)]
+    pub fn at_port() -> Option<Turn> {
+        Turn::take(|hall| &hall.port)
+    }
+
+    /// A turn at the I/O APIC. Others have it for two writes of registers, so it comes soon.
+    #[inline(always)]
+    pub fn at_lines() -> Turn {
+        loop {
+            if let Some(turn) = Turn::take(|hall| &hall.lines) {
+                return turn;
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(place) = self.0 {
+            place.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Returns the byte that goes before others of this core at the serial port: its number, if another
+/// core spoke last. No text has such bytes.
+#[inline(always)]
+pub fn mark() -> Option<u8> {
+    const MARK: u8 = 0x80;
+    let core = seat().core;
+    let other = hall()?.speaker.swap(core, Ordering::Relaxed) != core;
+    other.then_some(MARK | core)
+}
+
+/// The kernel of this core is ready. Waits until all are.
+pub fn await_opening() {
+    let Some(hall) = hall() else { return };
+    let Seat { core, cores, .. } = seat();
+    hall.members[core as usize & 7].state.store(READY, Ordering::Release);
+    if core == 0 {
+        // Each was seen to be ready.
+        hall.open.store(cores > 1, Ordering::Release);
+    }
+    while !hall.open.load(Ordering::Acquire) {
+        spin_loop();
+    }
+}
+
+/// The run is over on this core. If it went well, the first core waits for the others, and no
+/// other core comes back from here. A run that went wrong ends the machine at once.
+pub fn rest(status: u8) {
+    let Some(hall) = hall() else { return };
+    let Seat { core, cores, .. } = seat();
+    if !matches!(status, exit::FINISHED | exit::HALTED) {
+        return;
+    }
+    hall.members[core as usize & 7].state.store(ENDED, Ordering::Release);
+    if core > 0 {
+        cpu::stop();
+    }
+    for member in hall.members.iter().take(cores.into()) {
+        while member.state.load(Ordering::Acquire) != ENDED {
+            spin_loop();
+        }
+    }
+}
+
+impl Metal {
+    /// Rings a doorbell of another core. One that was rung and not heard yet stands for both rings,
+    /// so a core is interrupted once by rings that it does not answer.
+    #[inline(never)]
+    pub fn ring_core(&mut self, core: u16, number: u16) {
+        let Some(member) = hall().and_then(|hall| hall.members.get(core as usize)) else { return };
+        let bell = 1 << (number & 63);
+        if member.rung.fetch_or(bell, Ordering::AcqRel) & bell == 0 {
+            self.counts.mmio += 2;
+            interrupt_core(member.apic.load(Ordering::Relaxed), BELLS as u32);
+        }
+    }
+
+    /// Lets a doorbell through, or holds it back. A ring that came meanwhile comes now.
+    #[inline(never)]
+    pub fn let_ring(&mut self, device: &DeviceRecord, through: bool) {
+        let (Location::Bell { number, .. }, Some(own)) = (device.location, own()) else { return };
+        let bell = 1 << (number & 63);
+        if !through {
+            own.held.fetch_or(bell, Ordering::Relaxed);
+            return;
+        }
+        own.held.fetch_and(!bell, Ordering::Relaxed);
+        if own.ringing() & bell != 0 {
+            self.counts.mmio += 1;
+            interrupt_self(BELLS as u32);
+        }
+    }
+
+    /// Returns what the interrupt for doorbells means: the first that was rung and is let through.
+    #[inline(never)]
+    pub fn hear(&mut self) -> Cause {
+        let Some(own) = own() else { return Cause::Timer };
+        let ringing = own.ringing();
+        if ringing == 0 {
+            return Cause::Timer;
+        }
+        let number = ringing.trailing_zeros();
+        own.rung.fetch_and(!(1 << number), Ordering::AcqRel);
+        if !ringing.is_power_of_two() {
+            self.counts.mmio += 1;
+            interrupt_self(BELLS as u32);
+        }
+        Cause::Irq(own.bells[number as usize & 63].load(Ordering::Relaxed))
+    }
+}
+
+/// Returns this core, as the others see it.
+#[inline(always)]
+pub fn own() -> Option<&'static Member> {
+    hall()?.members.get(seat().core as usize)
+}
