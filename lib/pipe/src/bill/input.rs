@@ -6,7 +6,7 @@ use super::refusal::BillRefusal;
 use super::rounds::{BackToBack, Requests, Sampling};
 use super::scarce::Scarce;
 use super::service::{Joined, Merging, Service};
-use super::stages::{Stage, StageTimes, Stages, Taking, Telling, Traffic, User};
+use super::stages::{Interrupts, Stage, StageTimes, Stages, Taking, Telling, Traffic, User};
 use super::steps::{self, Carried, Demand, Least, Messages, Overload, Spaced, Steps};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
@@ -184,9 +184,13 @@ impl<'a> Input<'a> {
         let mut handling =
             Handling { stage, wait, round, varies, found: Found::Unknown, once_per_interrupt };
         let wakeups = |window: u64| {
-            let transfers = self.transfers_within(Nanos(window) + varies, wait);
-            let told = self.told(bottom_half).most(window);
-            if once_per_interrupt { transfers.min(told) } else { transfers }
+            let transfers = |more| self.transfers_within(Nanos(window) + more, wait);
+            let passed = transfers(varies);
+            if !once_per_interrupt {
+                return passed;
+            }
+            let ended = transfers(self.stages.bus.worst - self.stages.bus.least);
+            self.told(bottom_half, window, [passed, ended])
         };
         handling.found = self.with_demand(&handling, varies, |demand| {
             steps::found(stage.service, wakeups, demand, Nanos::ZERO)
@@ -194,10 +198,18 @@ impl<'a> Input<'a> {
         self.handle(&handling).map_err(|overload| BillRefusal::of(What::Driver, overload))
     }
 
-    /// Returns how often a bottom half passes on what it handled, if it does so once per interrupt.
-    fn told(&self, bottom_half: Nanos) -> Spaced {
-        let interrupts = self.stages.interrupts;
-        Spaced { gap: interrupts.gap, ahead: interrupts.top_half + bottom_half }
+    /// Returns the most times in a closed window that a bottom half passes on what it handled, if
+    /// it does so once per interrupt. `passed` and `ended` are the events, each time another one,
+    /// that it passes on in the window, and that have ended in it.
+    ///
+    /// From the third time on the interrupt came in the window, and what is passed on ended in it:
+    /// a visit takes all that came while the bottom half was late ("Tellings" in
+    /// `docs/pipes-proofs.md`).
+    fn told(&self, bottom_half: Nanos, window: u64, [passed, ended]: [u64; 2]) -> u64 {
+        let Interrupts { gap, top_half, .. } = self.stages.interrupts;
+        let heard = |ahead| Spaced { gap, ahead }.most(window);
+        let late = passed.min(heard(top_half + bottom_half));
+        late.min(ended.min(heard(top_half)).saturating_add(VISITS))
     }
 
     /// Returns the delay of a stage from the time at which it has heard of a transfer that took as
@@ -293,8 +305,6 @@ impl<'a> Input<'a> {
     ) -> Result<Delay, BillRefusal> {
         let Stages { bus, bottom_half, receiver, .. } = self.stages;
         let once_per_interrupt = receiver.is_none() && bottom_half.telling == Telling::All;
-        let unknown = Spaced { gap: Nanos::ZERO, ahead: Nanos::ZERO };
-        let known = |spaced| if once_per_interrupt { spaced } else { unknown };
         let varies = before - bus.least;
         // Windows are those of arrivals at the device, or of transfers if these have a pace.
         let (arrived, begun, gap) = match bus.paced {
@@ -303,15 +313,23 @@ impl<'a> Input<'a> {
         };
         let own = self.owns(arrived);
         let transfers = Spaced { gap, ahead: begun };
-        let woken = known(self.interrupts(begun));
-        let wakes = Least(&[&own, &transfers, &woken]);
+        let woken = self.interrupts(begun);
+        let wakes: [&dyn Steps; 3] = [&own, &transfers, &woken];
+        let wakes = Least(if once_per_interrupt { &wakes } else { &wakes[..2] });
         let carried = Least(&[&own, &transfers]);
         let each_its_own = bus.paced.is_some() && bus.messages == 1;
         let taken: &dyn Steps = if each_its_own { &carried } else { &own };
         let demand: &Demand<'_> = &[(user.wake, &wakes), (user.message, taken)];
 
-        let told = known(self.told(settled.bottom_half.value));
-        let wakeups = |window: u64| told.most(window).min(self.owns(varies).most(window));
+        let wakeups = |window: u64| {
+            let own = |ahead| self.owns(ahead).most(window);
+            let passed = own(varies);
+            if !once_per_interrupt {
+                return passed;
+            }
+            let ended = own(settled.wait + bus.worst - bus.least);
+            self.told(settled.bottom_half.value, window, [passed, ended])
+        };
         // Each wake-up is for a message, and so is each that really comes.
         let found = steps::found(user.service, wakeups, demand, varies);
         let overload = |overload| BillRefusal::of(What::User, overload);

@@ -10,3 +10,4 @@ mod outputs;
 mod pipe;
 mod pumps;
 mod relays;
+mod tellings;

@@ -127,6 +127,7 @@ struct Thread {
 #[derive(Default)]
 struct Using {
     wakes: u64,
+    told: Vec<u64>,
     waking: bool,
     ring: VecDeque<usize>,
     taken: VecDeque<usize>,
@@ -140,6 +141,8 @@ pub struct Outcome {
     /// Highest fill of each ring, and of the device.
     pub peaks: Vec<usize>,
     pub device_peak: usize,
+    /// When the driver woke each user.
+    pub told: Vec<Vec<u64>>,
 }
 
 pub struct Endpoint<'a> {
@@ -240,7 +243,8 @@ impl<'a> Endpoint<'a> {
             }
         }
         let peaks = self.users.iter().map(|user| user.peak).collect();
-        Outcome { messages: self.messages, peaks, device_peak: self.device_peak }
+        let told = self.users.into_iter().map(|user| user.told).collect();
+        Outcome { messages: self.messages, peaks, device_peak: self.device_peak, told }
     }
 
     fn arrive(&mut self, arrived: u64, channel: usize) {
@@ -422,6 +426,7 @@ impl<'a> Endpoint<'a> {
         }
         for (user, _) in self.users.iter_mut().zip(fresh).filter(|(_, fresh)| *fresh) {
             user.wakes += 1;
+            user.told.push(now);
         }
     }
 
