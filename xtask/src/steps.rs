@@ -220,7 +220,7 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// left out before. The screen itself leaves where there is none, and has a limit of its own. The
 /// rest of a chunk that waits for the next one took 29 bytes. Servers that run in their callers'
 /// places took 3,380 bytes, and 300 of boot; a kernel of a description without them has none.
-const RESIDENT_BYTES_RATCHET: u64 = 77_520;
+const RESIDENT_BYTES_RATCHET: u64 = 77_540;
 const BOOT_BYTES_RATCHET: u64 = 36_250;
 const SCREEN_BYTES_RATCHET: u64 = 9_610;
 
