@@ -10,7 +10,7 @@ use crate::output::{note, say};
 use crate::plan::{NetworkPlan, Plan, Unproved};
 use crate::project;
 use crate::session::{FinishedRun, Session};
-use crate::simulate::SwitchReport;
+use crate::simulate::{PromisedTime, SeenTime, SwitchReport};
 use crate::workspace::Workspace;
 use diapason_devices::faulty::OwnClock;
 use diapason_plan::FlowStage;
@@ -60,6 +60,8 @@ pub struct Joints {
     pub drifts: Vec<i32>,
     /// Ports of switches and the classes in which flows with a bound leave by them.
     pub promised: Vec<(String, usize)>,
+    /// The common times with a bound.
+    pub times: Vec<PromisedTime>,
 }
 
 impl Joints {
@@ -124,10 +126,10 @@ impl Several {
     /// Returns the hosts of a file with the cables between them and the plan of their network.
     pub fn hosts(list: Hosts, network: &NetworkPlan) -> Several {
         let (flows, forms) = (ChainPromise::of_flows(&list, network), network.holds());
-        let promised = promised(&list, network);
+        let (promised, times) = (promised(&list, network), PromisedTime::of(&list, network));
         let Hosts { hosts, cables, ethernet, switches, .. } = list;
         let drifts = hosts.iter().map(|host| host.drift_ppm).collect();
-        let joints = Joints { cables, ethernet, switches, drifts, promised };
+        let joints = Joints { cables, ethernet, switches, drifts, promised, times };
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
         Several { parts, joined: Joined::By(joints), forms, file, flows, marked: false }
@@ -233,6 +235,8 @@ pub(crate) struct AllParts<'a> {
     pub noun: &'a str,
     /// The switches between hosts, if there are any.
     pub switches: Option<&'a SwitchReport>,
+    /// The common times of hosts.
+    pub times: Vec<SeenTime>,
     /// Anything else about all parts together.
     pub addition: Addition,
 }
@@ -247,8 +251,9 @@ pub(crate) fn report(
     runs: &[FinishedRun],
     about: &AllParts<'_>,
 ) -> Result<u8, Failure> {
-    let AllParts { noun, switches, .. } = *about;
-    let lost = switches.map(SwitchReport::findings).unwrap_or_default();
+    let AllParts { noun, switches, ref times, .. } = *about;
+    let mut lost = switches.map(SwitchReport::findings).unwrap_or_default();
+    lost.extend(times.iter().flat_map(SeenTime::findings));
     let judged: Vec<RunVerdict> =
         sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
     let each = sessions.iter().zip(runs).zip(&judged);
@@ -273,6 +278,7 @@ pub(crate) fn report(
         if let Some(switches) = switches {
             all["switches"] = switches.to_json().into();
             all["gates"] = switches.gated_json().into();
+            all["times"] = times.iter().map(SeenTime::to_json).collect();
             all["lost"] = json!(lost);
         }
         say(&format!("{all:#}"));
@@ -284,9 +290,11 @@ pub(crate) fn report(
         if !about.addition.text.is_empty() {
             say(&format!("\n{}", about.addition.text.trim_end()));
         }
-        let tables = switches.map(SwitchReport::render).unwrap_or_default();
-        if !tables.is_empty() {
-            say(&format!("\n{tables}"));
+        let switched = switches.map(SwitchReport::render).unwrap_or_default();
+        for tables in [switched, SeenTime::render(times)] {
+            if !tables.is_empty() {
+                say(&format!("\n{tables}"));
+            }
         }
         lost.iter().for_each(|finding| say(&format!("\n{finding}: does not hold")));
     }

@@ -19,8 +19,8 @@ mod whole;
 mod wires;
 
 pub use diapason_plan::{
-    Bused, Cleared, FlowBill, NetworkPlan, Plan, Sum, Unproved, Verdict, chains, pipes, start,
-    states::read_instructions,
+    Bused, Cleared, CommonTerms, CommonTime, FlowBill, NetworkPlan, Plan, Sum, Unproved, Verdict,
+    chains, pipes, start, states::read_instructions,
 };
 
 use crate::describe::{describe_any, judged_file};
@@ -218,6 +218,7 @@ mod tests {
             "../examples/detour.toml",
             "../examples/ethernet.toml",
             "../examples/ethernet-gates.toml",
+            "../examples/ethernet-time.toml",
             "tests/plan/ring.toml",
         ];
         let networks = lists.map(|list| {

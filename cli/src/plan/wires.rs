@@ -1,7 +1,8 @@
-//! The wires between adapters and switches, as a table and as JSON.
+//! The wires between adapters and switches, and the common times of hosts, as tables and as JSON.
 
 use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
+use diapason_plan::{CommonTime, NetworkPlan};
 use diapason_system::{EthernetLink, Hosts, WireEnd};
 use serde_json::{Value, json};
 
@@ -20,6 +21,51 @@ pub(super) fn render(hosts: &Hosts) -> String {
         table.row(vec![link.name.clone(), from, to, link.speed.to_string(), delay]);
     }
     if hosts.ethernet.is_empty() { String::new() } else { table.render() }
+}
+
+/// Returns the table of common times; nothing without one.
+pub(super) fn render_times(network: &NetworkPlan, hosts: &Hosts) -> String {
+    let mut table = TextTable::new(&[
+        ("common time", Align::Left),
+        ("leads", Align::Left),
+        ("follows", Align::Left),
+        ("apart", Align::Right),
+        ("known for", Align::Right),
+    ]);
+    for it in &network.times {
+        let [leads, follows] = roles(it, hosts);
+        let terms = it.terms.as_ref().ok().map(|terms| &terms.sync);
+        let shown = |time: Option<Nanos>| time.map_or("NONE".to_owned(), |time| time.to_string());
+        let [apart, valid] = [terms.map(|it| it.error()), terms.map(|it| it.valid())].map(shown);
+        let wire = hosts.ethernet[it.wire].name.clone();
+        table.row(vec![wire, leads, follows, apart, valid]);
+    }
+    if network.times.is_empty() { String::new() } else { table.render() }
+}
+
+/// Returns the adapter whose host leads a common time, and the one whose host follows.
+fn roles(it: &CommonTime, hosts: &Hosts) -> [String; 2] {
+    let wire = &hosts.ethernet[it.wire];
+    let [one, other] = wire.ends;
+    let leads = wire.time.map_or(one, |time| time.leads);
+    let follows = if leads == one { other } else { one };
+    [leads, follows].map(|end| written(end, hosts))
+}
+
+/// Returns the common times as JSON objects.
+pub(super) fn times_to_json(network: &NetworkPlan, hosts: &Hosts) -> Vec<Value> {
+    let object = |it: &CommonTime| {
+        let [leads, follows] = roles(it, hosts);
+        let terms = it.terms.as_ref().ok().map(|terms| &terms.sync);
+        json!({
+            "wire": hosts.ethernet[it.wire].name,
+            "leads": leads,
+            "follows": follows,
+            "apart_ns": terms.map(|it| it.error().0),
+            "valid_ns": terms.map(|it| it.valid().0),
+        })
+    };
+    network.times.iter().map(object).collect()
 }
 
 fn written(end: WireEnd, hosts: &Hosts) -> String {

@@ -308,7 +308,12 @@ pub(super) fn simulate(
         }
         _ => None,
     };
-    let about = AllParts { noun: joined.noun(), switches: switches.as_ref(), addition };
+    let times = match &joined {
+        Joined::By(joints) => &joints.times[..],
+        Joined::Cores => &[],
+    };
+    let times = times.iter().map(|it| it.seen(&runs, |host| joined.world(host))).collect();
+    let about = AllParts { noun: joined.noun(), switches: switches.as_ref(), times, addition };
     let code = report(request.json, &sessions, &runs, &about)?;
     if let Some(asked) = asked {
         tell(&format!("\n{}", asked.life(&told)));

@@ -19,6 +19,7 @@ mod responses;
 mod search;
 mod simulation;
 mod switches;
+mod times;
 mod usage;
 mod watch;
 
@@ -63,6 +64,8 @@ use simulation::{drive, line, simulated, with_upsets};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 pub(crate) use switches::SwitchReport;
+pub use times::PromisedTime;
+pub(crate) use times::SeenTime;
 use watch::Watch;
 
 /// The trust that a simulation needs: every run says it.

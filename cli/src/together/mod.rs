@@ -78,7 +78,12 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
         tell(&format!("console {console:016x} of {name}"));
     }
     tell(&format!("USB devices {served:016x}"));
-    let about = AllParts { noun: joined.noun(), switches: None, addition: Addition::default() };
+    let about = AllParts {
+        noun: joined.noun(),
+        switches: None,
+        times: Vec::new(),
+        addition: Addition::default(),
+    };
     report(json, &sessions, &runs, &about)
 }
 

@@ -10,6 +10,19 @@ pub const SEND_TIME: &str = "netd.send.time";
 /// for the time than one turn in this time, even if a neighbour floods the wire.
 pub const TURN_NS: u64 = 500_000;
 
+/// The interval of Syncs, as a power of two in seconds.
+pub const SYNC_LOG: i8 = -3;
+/// The most frames of the common time that come from a neighbour: in a second in the long run, and
+/// at once.
+///
+/// A neighbour that leads sends in a second eight Syncs and as many Follow_Ups, a request, both
+/// parts of an answer and an Announce: 20. One more Announce follows after each change of the
+/// leader, and before a change it was silent for longer than a second. Clocks that are off by
+/// 1,000 ppm add less than one. Each of the six kinds is late by less than its own interval: the
+/// terms say so of a Sync. So at most two of a kind come at once, and an Announce of a change.
+pub const TIME_RATE: u64 = 24;
+pub const TIME_BURST: u64 = 16;
+
 /// Words of the terms, as `lib/gptp` makes them.
 pub const TIME_BASE: usize = 12;
 

@@ -47,7 +47,7 @@ impl Plan {
                 settings.extend(output.map(|costs| Setting::new(OUTPUT_COSTS, &costs.words())));
             }
         }
-        for (server, words) in sockets::watched(&system, &self.sockets) {
+        for (server, words) in sockets::watched(&system, &self.sockets, &self.came) {
             let settings = &mut system.processes[usize::from(server)].settings;
             settings.push(Setting::new(WATCH_SETTING, &words));
         }

@@ -40,6 +40,7 @@ impl Plan {
             pipes,
             jobs,
             sockets: sockets::sockets(&plant),
+            came: sockets::came(&plant),
             tuned: tuned::tuned(&plant),
             exact: admit(&core.system),
             equation_one: says(equation_one(&core.system)),

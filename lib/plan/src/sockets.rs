@@ -64,6 +64,12 @@ const fn on_wire(adapter: &EthernetAdapter, bytes: u64) -> Nanos {
     Nanos((bytes * 8_000).div_ceil(adapter.speed))
 }
 
+/// Returns the frames on the wire of an adapter.
+const fn frames(adapter: &EthernetAdapter) -> Transfers {
+    let (longest, shortest) = (on_wire(adapter, LONGEST), on_wire(adapter, SHORTEST));
+    Transfers::of_one(longest, shortest, RING as u64 - 1)
+}
+
 /// The VCPU of the thread that receives.
 struct Half {
     supply: IoSupply,
@@ -81,29 +87,59 @@ impl Plant<'_> {
         let adapter = &system.adapters[socket.adapter];
         let own = contract(socket, period);
         let wire = whole_wire(adapter)?;
-        let half = self.receiving(socket, adapter)?;
+        let half = self.receiving(adapter, Some(socket.process))?;
         let supply = self.reading(socket)?;
         let reader = Reporting::new(&supply, &self.calls);
         let bottom_half =
-            Stage { work: self.sorting(socket)?, telling: Telling::All, service: &half.supply };
+            Stage { work: self.sorting(adapter)?, telling: Telling::All, service: &half.supply };
         let user = User {
             message: self.work_of_program(socket)?,
             wake: self.calls.of_reader(),
             taking: Taking::Each,
             service: &reader,
         };
-        let bus = Transfers::of_one(
-            on_wire(adapter, LONGEST),
-            on_wire(adapter, SHORTEST),
-            RING as u64 - 1,
-        );
-        let stages = Stages { bus, interrupts: half.interrupts, bottom_half, receiver: None, user };
+        let stages = Stages {
+            bus: frames(adapter),
+            interrupts: half.interrupts,
+            bottom_half,
+            receiver: None,
+            user,
+        };
         let (own, wire) = ([own], [wire]);
         Ok(input(&stages, &Traffic { channels: &[&own, &wire], own: 0 }))
     }
 
-    /// Returns the work of the thread that receives. It wakes the reader of every socket.
-    fn sorting(&self, socket: &UdpPort) -> Result<StageTimes, Missing> {
+    /// Returns the longest time from the beginning of a frame on the wire of an adapter until the
+    /// thread that receives has taken it and has told the thread that sends.
+    pub(crate) fn came(&self, adapter: &EthernetAdapter) -> Result<Nanos, Missing> {
+        let half = self.receiving(adapter, None)?;
+        let bottom_half =
+            Stage { work: self.sorting(adapter)?, telling: Telling::All, service: &half.supply };
+        // Nobody reads these frames after that thread.
+        let nobody = User {
+            message: Nanos::ZERO,
+            wake: Nanos::ZERO,
+            taking: Taking::Each,
+            service: &half.supply,
+        };
+        let (bus, interrupts) = (frames(adapter), half.interrupts);
+        let stages = Stages { bus, interrupts, bottom_half, receiver: None, user: nobody };
+        let wire = [whole_wire(adapter)?];
+        let bill = input(&stages, &Traffic { channels: &[&wire], own: 0 });
+        let device = ADAPTER_NAMES[usize::from(adapter.number)].device;
+        let help = "make the `rate` or the `burst` of the `[[adapter]]` smaller, or its `interval` \
+                    shorter, or give its I/O VCPU more";
+        let bill =
+            bill.map_err(|refusal| (format!("at `{device}`: {refusal}"), help.to_owned()))?;
+        match lost(&bill) {
+            None => Ok(bill.before(What::User)),
+            Some(_) => Err((format!("frames may be lost at `{device}`"), help.to_owned())),
+        }
+    }
+
+    /// Returns the work of the thread that receives. It wakes the reader of every socket, and the
+    /// thread that sends if the host keeps a common time.
+    fn sorting(&self, adapter: &EthernetAdapter) -> Result<StageTimes, Missing> {
         let works = &self.system.works;
         let worst = |name: &str| works.iter().find(|it| it.name == name).map(|it| it.worst_ns);
         let unknown = [RECEIVE, RECEIVE_FRAME].into_iter().filter(|name| worst(name).is_none());
@@ -111,27 +147,31 @@ impl Plant<'_> {
         if !unknown.is_empty() {
             return Err(missing::works(&unknown));
         }
-        let same = |other: &&UdpPort| other.adapter == socket.adapter;
+        let adapters = &self.system.adapters;
+        let same = |other: &&UdpPort| adapters[other.adapter].number == adapter.number;
         let readers = self.system.sockets.iter().filter(same).count() as u64;
+        let woken = readers + u64::from(adapter.keeps_time);
         let own = Nanos(worst(RECEIVE).unwrap_or_default());
         Ok(StageTimes {
-            activation: own + self.calls.of_bottom_half(readers),
+            activation: own + self.calls.of_bottom_half(woken),
             message: Nanos(worst(RECEIVE_FRAME).unwrap_or_default()),
             ..StageTimes::default()
         })
     }
 
-    /// Returns the I/O VCPU of the thread that receives, and the interrupts that wake it.
-    fn receiving(&self, socket: &UdpPort, adapter: &EthernetAdapter) -> Result<Half, Missing> {
+    /// Returns the I/O VCPU of the thread that receives, and the interrupts that wake it. The VCPU
+    /// has to serve this reader.
+    fn receiving(&self, adapter: &EthernetAdapter, reader: Option<u16>) -> Result<Half, Missing> {
         let (system, core) = (self.system, self.core);
         self.locks_nothing(adapter.driver)?;
         let known = &ADAPTER_NAMES[usize::from(adapter.number)];
-        let (device, name) = (known.device, known.vcpu);
-        let reader = &system.processes[usize::from(socket.process)];
+        let (device, name, is_any) = (known.device, known.vcpu, reader.is_none());
+        let reader = &system.processes[usize::from(reader.unwrap_or(adapter.driver))];
         let is = |number: &u16| {
             let vcpu = &system.vcpus[usize::from(*number)];
             let ServerSpec::Io { serves, .. } = &vcpu.server else { return false };
-            vcpu.name == name && reader.vcpu.is_some_and(|main| serves.contains(&main))
+            let serves_it = reader.vcpu.is_some_and(|main| serves.contains(&main));
+            vcpu.name == name && (is_any || serves_it)
         };
         let Some(place) = core.ios.iter().position(is) else {
             let what = format!("the I/O VCPU `{name}` does not serve `{}`", reader.name);
@@ -217,18 +257,29 @@ const fn contract(socket: &UdpPort, period: Nanos) -> Bucket {
     Bucket::periodic(period).with_burst(socket.burst)
 }
 
-/// Returns what the servers of adapters have to watch because bills rely on it: each server, with
-/// the numbers of its setting.
-pub(crate) fn watched(system: &System, all: &[Socketed]) -> Vec<(u16, Vec<u64>)> {
-    let each = (0..).zip(&system.adapters);
-    each.filter_map(|(place, adapter)| watched_at(system, all, place, adapter)).collect()
+/// Returns how long a frame takes at most until the server of each adapter has taken it, if a
+/// common time relies on that.
+pub(crate) fn came(plant: &Plant<'_>) -> Vec<Option<Nanos>> {
+    let of = |it: &EthernetAdapter| it.keeps_time.then(|| plant.came(it).ok()).flatten();
+    plant.system.adapters.iter().map(of).collect()
+}
+
+/// Returns what the servers of adapters have to watch because bills and common times rely on it:
+/// each server, with the numbers of its setting.
+pub(crate) fn watched(
+    system: &System,
+    all: &[Socketed],
+    came: &[Option<Nanos>],
+) -> Vec<(u16, Vec<u64>)> {
+    let each = (0..).zip(system.adapters.iter().zip(came));
+    each.filter_map(|(place, at)| watched_at(system, all, place, at)).collect()
 }
 
 fn watched_at(
     system: &System,
     all: &[Socketed],
     place: usize,
-    adapter: &EthernetAdapter,
+    (adapter, came): (&EthernetAdapter, &Option<Nanos>),
 ) -> Option<(u16, Vec<u64>)> {
     let here = system.sockets.iter().zip(all).filter(|(socket, _)| socket.adapter == place);
     let billed = here.filter_map(|(socket, it)| Some((socket, it.bill()?.before(What::User))));
@@ -239,7 +290,7 @@ fn watched_at(
         per_ns: bucket.per.0,
         jitter_ns: jitter.0,
     };
-    let longest = billed.clone().map(|(_, before)| before).max()?;
+    let longest = billed.clone().map(|(_, before)| before).chain(*came).max()?;
     let everybody = of(None, whole_wire(adapter).ok()?, longest);
     let own = billed.filter_map(|(socket, before)| {
         let period = Nanos(socket.period_ns?);
@@ -273,15 +324,20 @@ fn unpromised(socket: &UdpPort) -> Option<[String; 3]> {
     Some([title, String::new(), help.into()])
 }
 
+/// Returns the buffers that an adapter has and those that it needs, if these are more: frames may
+/// be lost.
+fn lost(bill: &Bill) -> Option<(u64, u64)> {
+    bill.items().iter().find_map(|item| match item.basis {
+        Basis::Round { queued, needed, .. } => Some((queued, needed)),
+        _ => None,
+    })
+}
+
 fn of_bill(socket: &UdpPort, bill: &Bill) -> Option<[String; 3]> {
     let name = &socket.name;
     let items = bill.items().iter().map(|it| format!("{} {}", it.what.name(), human(it.value.0)));
     let note = items.collect::<Vec<_>>().join(", ");
-    let lost = bill.items().iter().find_map(|item| match item.basis {
-        Basis::Round { queued, needed, .. } => Some((queued, needed)),
-        _ => None,
-    });
-    if let Some((queued, needed)) = lost {
+    if let Some((queued, needed)) = lost(bill) {
         let title = format!(
             "`{name}` may lose frames: {needed} may come before the adapter gets buffers back, and \
              it has {queued}"

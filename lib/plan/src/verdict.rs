@@ -58,6 +58,9 @@ pub struct Plan {
     pub tuned: Tuned,
     /// The promise for every socket.
     pub sockets: Vec<Socketed>,
+    /// How long a frame takes at most until the server of each adapter has taken it, if a common
+    /// time relies on that.
+    pub(crate) came: Vec<Option<Nanos>>,
     /// The bill of every chain.
     pub chains: Vec<Chained>,
     /// The schedule of every USB bus that something is declared of.

@@ -180,3 +180,40 @@ fn ways_in_a_circle_are_refused() {
     let plan = NetworkPlan::of(&ring([&[0, 1, 2], &[1, 2, 0], &[2, 1]]));
     assert!(plan.flows.iter().all(|flow| flow.bill.is_ok()), "{:?}", plan.refused);
 }
+
+/// A flow that names only its last program has the bill of one whose hops are written.
+#[test]
+fn a_computed_way_has_the_bill_of_a_written_one() {
+    let text = example("star.toml");
+    let hosts = &text[..text.find("[[flow]]").unwrap()];
+    let ways = [["left", "right"], ["right", "up"]];
+    let list = |is_written: bool| {
+        let flow = |[from, to]: [&str; 2]| {
+            let way = if is_written {
+                let hop = |at: &str, by: &str| {
+                    format!(
+                        "[[flow.hop]]\nprocess = \"{at}\"\nby = \"{by}-centre\"\nslots = 4\nwork \
+                         = \"6us\"\n"
+                    )
+                };
+                hop("centre:router", from) + &hop(&format!("{to}:link-ping"), to)
+            } else {
+                format!("to = \"{to}:link-ping\"\nslots = 4\n")
+            };
+            format!(
+                "[[flow]]\nname = \"{from}-{to}\"\nfrom = \"{from}:link-ping\"\nbytes = \
+                 1024\nperiod = \"16ms\"\nwork = \"6us\"\nlatency = \"10ms\"\n{way}"
+            )
+        };
+        let flows: String = ways.map(flow).concat();
+        let find = |name: &str| Ok((name.to_owned(), example(name)));
+        match parse_any("star.toml", &(hosts.to_owned() + &flows), find) {
+            Ok(Description::Several(hosts)) => hosts,
+            other => panic!("{other:?}"),
+        }
+    };
+    let [written, computed] = [true, false].map(|is_written| list(is_written));
+    assert_eq!(written.flows, computed.flows);
+    let plan = NetworkPlan::of(&computed);
+    assert!(plan.holds(), "{:?}", plan.refused);
+}

@@ -383,6 +383,8 @@ pub(crate) fn adapters(declared: &Declared) -> Vec<EthernetAdapter> {
             speed: adapter.speed,
             traffic: adapter.traffic,
             interval_ns: interval(declared, device),
+            // Only the wires of a list of hosts say so.
+            keeps_time: false,
         })
     };
     declared.adapters.iter().filter_map(whole).collect()

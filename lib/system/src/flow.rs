@@ -6,6 +6,7 @@
 //! link of both hosts serves the cable is for the plan to say, because servers read that from their
 //! settings.
 
+mod computed;
 mod derived;
 mod detour;
 mod mailed;
@@ -22,6 +23,7 @@ use diapason_abi::Nanos;
 use diapason_contract::carried::{Contract, PER_MAX};
 use diapason_contract::link::MESSAGE_MAX;
 
+use computed::Computed;
 pub(crate) use derived::derive;
 pub use detour::Detour;
 
@@ -130,6 +132,9 @@ pub(crate) struct DeclaredFlow {
     bytes: Option<At<u64>>,
     contract: Contract,
     latency_ns: Option<u64>,
+    /// The last program, if the way is computed, and the memory for messages of each hop.
+    to: Option<At<String>>,
+    slots: Option<At<u64>>,
     hops: Vec<DeclaredHop>,
 }
 
@@ -170,13 +175,33 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     let work_ns = table.duration("work", 1..=TIME_MAX).map(|work| work.value);
     let latency_ns = table.duration("latency", 1..=TIME_MAX).map(|latency| latency.value);
     let hops = table.list("hop");
-    if hops.is_empty() {
-        table.needs("hop", "add `[[flow.hop]]`: the cable, and the program at its other end");
+    let to = table.text("to", "to = \"right:display\"");
+    let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
+    match (&to, &slots, hops.first()) {
+        (None, None, None) => {
+            let help = "add `[[flow.hop]]`: the cable, and the program at its other end; or `to` \
+                        and `slots`, and the way is computed";
+            table.needs("hop", help);
+        }
+        (Some(to), _, Some(_)) => {
+            let help = "remove one of the two: the way to `to` is computed";
+            table.report.push(Problem::new(&to.span, "a flow with `to` and hops", help));
+        }
+        (Some(_), None, None) => {
+            let help = "add `slots = 4`: messages for which each program on the way lends memory \
+                        to its link";
+            table.needs("slots", help);
+        }
+        (None, Some(slots), _) => {
+            let help = "write it in each `[[flow.hop]]`, or name the last program with `to`";
+            table.report.push(Problem::new(&slots.span, "a flow with `slots` and no `to`", help));
+        }
+        _ => {}
     }
     table.report_unknown();
     let hops = hops.into_iter().map(|raw| hop(raw, true, report)).collect();
     let contract = Contract { messages, per, burst, jitter };
-    DeclaredFlow { name, from, work_ns, bytes, contract, latency_ns, hops }
+    DeclaredFlow { name, from, work_ns, bytes, contract, latency_ns, to, slots, hops }
 }
 
 /// Reads a hop. Only one of the flow itself has another way.
@@ -200,12 +225,14 @@ fn hop(raw: Raw<'_>, may_turn: bool, report: &mut Report) -> DeclaredHop {
 
 /// Finds the hosts, processes and cables of flows; what cannot be is reported.
 pub(crate) fn resolve(
-    declared: &[DeclaredFlow],
+    declared: &mut [DeclaredFlow],
     hosts: &[HostSpec],
     ways: &Ways<'_>,
     report: &mut Report,
 ) -> Vec<Flow> {
     let list = List { hosts, cables: ways.cables, ethernet: ways.ethernet };
+    list.compute(declared, report);
+    let declared = &*declared;
     let flows: Vec<Option<Flow>> = declared.iter().map(|flow| list.flow(flow, report)).collect();
     for (number, flow) in flows.iter().enumerate() {
         let Some(flow) = flow else { continue };
@@ -246,6 +273,20 @@ impl List<'_> {
         format!("{}:{}", host.name, host.system.processes[usize::from(stop.process)].name)
     }
 
+    /// Computes the hops of each flow that names only its last program.
+    fn compute(&self, declared: &mut [DeclaredFlow], report: &mut Report) {
+        let is_open = |flow: &DeclaredFlow| flow.to.is_some() && flow.hops.is_empty();
+        if !declared.iter().any(is_open) {
+            return;
+        }
+        let computed = Computed::of(self);
+        for flow in declared.iter_mut().filter(|flow| is_open(flow)) {
+            if let Some(to) = &flow.to {
+                flow.hops = computed.hops(flow, to, report);
+            }
+        }
+    }
+
     fn flow(&self, declared: &DeclaredFlow, report: &mut Report) -> Option<Flow> {
         if let Some(extra) = declared.hops.get(HOPS_MAX) {
             let title = format!("{} hops, the most is {HOPS_MAX}", declared.hops.len());
@@ -279,7 +320,7 @@ impl List<'_> {
         let bytes = declared.bytes.as_ref().map_or(1, |bytes| bytes.value as u32);
         let DeclaredFlow { contract, latency_ns, .. } = *declared;
         let name = declared.name.value.clone();
-        let from = from.filter(|_| whole)?;
+        let from = from.filter(|_| whole && !hops.is_empty())?;
         Some(Flow { name, contract, bytes, latency_ns, from, hops, detours })
     }
 

@@ -155,7 +155,7 @@ pub fn parse_any(
         return whole((source, table, report), &mut find, cores_of)?.map(described);
     }
     let is_sound = report.is_empty();
-    let declared = declarations(&table, &mut report);
+    let mut declared = declarations(&table, &mut report);
     if !report.is_empty() {
         if !is_sound {
             report.keep_what_syntax_cannot_have_caused(text);
@@ -196,7 +196,7 @@ pub fn parse_any(
         let ways = Ways { cables: &cables, ethernet: &ethernet };
         // A flow over a wire that is wrong is not wrong, too.
         let flows = if ethernet.len() == declared.ethernet.len() {
-            flow::resolve(&declared.flows, &hosts, &ways, &mut report)
+            flow::resolve(&mut declared.flows, &hosts, &ways, &mut report)
         } else {
             Vec::new()
         };
@@ -204,7 +204,7 @@ pub fn parse_any(
             gates::bounded((&ethernet, &declared.ethernet), &flows, &hosts, &mut report);
         }
         if report.is_empty() {
-            flow::derive(&mut hosts, &flows);
+            flow::derive(&mut hosts, &flows, &ethernet);
             let origin = Box::new(origin(source, &declared));
             let list = Hosts { hosts, cables, ethernet, switches, leader, flows, origin };
             return Ok(Description::Several(list));

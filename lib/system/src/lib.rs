@@ -73,6 +73,7 @@ mod usb;
 mod value;
 mod vcpu;
 mod vcpus;
+mod wire_time;
 mod wires;
 
 pub use archive::{Permit, RunOptions, build};
@@ -101,6 +102,7 @@ pub use system::{
     ServedBy, ServerSpec, Setting, System, UdpPort, VcpuSpec, WorkSpec,
 };
 pub use value::{KnownKey, ValueKind};
+pub use wire_time::WireTime;
 pub use wires::{EthernetLink, Switch, WireEnd};
 
 use declared::Declared;

@@ -90,6 +90,8 @@ pub struct EthernetAdapter {
     pub traffic: Option<(u64, u64)>,
     /// The least distance of two interrupts that its device promises, in ns; 0 if it is silent.
     pub interval_ns: u64,
+    /// Its server keeps a common time with the neighbour.
+    pub keeps_time: bool,
 }
 
 /// A UDP socket of a process.

@@ -12,6 +12,7 @@ use crate::pulled::{self, Pulled};
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
 use crate::table::{Raw, Table};
+use crate::wire_time::{self, DeclaredTime, WireTime};
 use diapason_tsn::GateList;
 use std::ops::RangeInclusive;
 
@@ -42,6 +43,8 @@ pub struct EthernetLink {
     pub pulled: Vec<Pulled>,
     /// The gates of the adapters at its ends that have some.
     pub gates: Vec<AdapterGates>,
+    /// The common time of the hosts at its ends, if they keep one.
+    pub time: Option<WireTime>,
 }
 
 impl EthernetLink {
@@ -93,6 +96,7 @@ pub(crate) struct DeclaredLink {
     delay_ns: u64,
     pulled: Vec<Pulled>,
     pub gates: Vec<DeclaredGates>,
+    time: DeclaredTime,
 }
 
 pub(crate) struct DeclaredSwitch {
@@ -117,11 +121,11 @@ pub(crate) fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
     }
     let delay = table.duration("delay", DELAYS);
     let pulled = pulled::pulled(&mut table);
-    let gates = table.list("gates");
+    let (gates, time) = (table.list("gates"), wire_time::read(&mut table));
     table.report_unknown();
     let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);
     let gates = gates.into_iter().map(|raw| gates::of_adapter(raw, report)).collect();
-    DeclaredLink { name, ends, ends_place, speed, delay_ns, pulled, gates }
+    DeclaredLink { name, ends, ends_place, speed, delay_ns, pulled, gates, time }
 }
 
 pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
@@ -172,7 +176,8 @@ pub(crate) fn resolve(
         let written: Vec<(&str, WireEnd)> =
             declared.ends.iter().map(|text| text.value.as_str()).zip(ends).collect();
         let gates = gates::resolve(&declared.gates, &written, (speed, hosts), report);
-        found.push(EthernetLink { name, ends, speed, delay_ns, pulled, gates });
+        let time = wire_time::resolve(&declared.time, &written, (&gates, hosts), report);
+        found.push(EthernetLink { name, ends, speed, delay_ns, pulled, gates, time });
     }
     one_address_each(&found, links, hosts, report);
     (found, switches)

@@ -198,3 +198,51 @@ proptest! {
         let _ = parsed(&text.replacen("entries = [\"S 40 1500us\", \"S 3f 1500us\"]", &gates, 1));
     }
 }
+
+#[test]
+fn a_common_time_is_of_two_adapters() {
+    const LIST: &str = "ethernet-time.toml";
+    let found = |from: &str, to: &str| {
+        let text = example(LIST);
+        assert!(text.contains(from), "no {from}");
+        let text = text.replacen(from, to, 1);
+        parse_any(LIST, &text, |file| Ok((file.to_owned(), example(file))))
+    };
+    let Ok(Description::Several(hosts)) = found("", "") else { panic!("{LIST} is refused") };
+    let time = hosts.ethernet[0].time.unwrap();
+    assert_eq!(time.leads, WireEnd::Adapter { host: 0, adapter: 0 });
+    let numbers = (time.read_ns, time.drift_ppm, time.wander_ppb, time.losses);
+    assert_eq!(numbers, (2_000, 100, 20, 3));
+    assert!(hosts.hosts.iter().all(|host| host.system.adapters[0].keeps_time));
+    // Nothing comes to the station but the frames of the time.
+    assert_eq!(hosts.hosts[0].system.adapters[0].traffic, Some((24, 16)));
+    let bad = |from: &str, to: &str, title: &str| {
+        let found = found(from, to).unwrap_err();
+        let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+        assert_eq!(titles, [title]);
+        assert!(found.items()[0].line > 1 && !found.items()[0].help.is_empty());
+    };
+    bad("time = \"station:nic0\"", "time = \"station\"", "`station` is no adapter at this wire");
+    bad("time_read = \"2us\"", "", "wire `wire` has no `time_read`");
+    bad("time = \"station:nic0\"", "", "`time_read` says nothing here");
+    let drift = "the clock of `drive` drifts by 100 ppm, and more than stated";
+    let less = example(LIST).replacen("drift = \"100ppm\"", "drift = \"99ppm\"", 1);
+    let less = less.replacen("time_losses", "time_drift = 99\ntime_losses", 1);
+    let less = parse_any(LIST, &less, |file| Ok((file.to_owned(), example(file)))).unwrap_err();
+    assert_eq!((less.items().len(), less.items()[0].title), (1, drift));
+    let gated = example(LIST).replacen(
+        "time_losses = 3",
+        "time_losses = 3\n[[ethernet.gates]]\n\
+        end = \"station:nic0\"\nguard = \"250us\"\nentries = [\"S ff 2ms\"]",
+        1,
+    );
+    let gated = parse_any(LIST, &gated, |file| Ok((file.to_owned(), example(file)))).unwrap_err();
+    assert_eq!(gated.items()[0].title, "gates of an adapter keep the time of their own host");
+}
+
+#[test]
+fn a_switch_passes_no_common_time_on() {
+    let keys = "delay = \"500ns\"\ntime = \"control:nic0\"\ntime_read = \"2us\"";
+    let title = "the switch at `cabinet:1` passes no common time on";
+    bad("delay = \"500ns\" ", keys, title);
+}

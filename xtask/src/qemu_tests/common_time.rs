@@ -7,44 +7,21 @@ use crate::tally::Tally;
 use diapason::Workspace;
 use diapason::metal::Built;
 use diapason::outcome::{TimeRow, apart};
-use diapason::plan::NetworkPlan;
+use diapason::plan::{CommonTerms, CommonTime, NetworkPlan};
 use diapason::session::Session;
 use diapason::simulate::{Joined, Joints, Seat, together};
 use diapason_abi::Nanos;
-use diapason_contract::time::{GptpTerms, TIME_SETTING};
 use diapason_devices::faulty::OwnClock;
-use diapason_ether::timed::{TimeAssumed, TimeSite, sync_base};
-use diapason_gptp::SyncTerms;
 use diapason_system::{Hosts, RunOptions, parse_fault};
 
-const EXAMPLE: &str = "ethernet-gates.toml";
+const EXAMPLE: &str = "ethernet-time.toml";
 const HORIZON_NS: u64 = 60_000_000_000;
 /// The wire is pulled or flooded from the first of these on, and the time is known from the second.
 const TROUBLE_NS: [u64; 2] = [25_000_000_000, 50_000_000_000];
-const MILLI: u64 = 1_000_000;
-/// The gates are of one clock, and a server with gates keeps no common time yet.
-const NO_GATES: Change = (
-    EXAMPLE,
-    "[[ethernet.gates]]             # in the words of taprio: masks of priorities, and for how \
-     long\nend = \"station:nic0\"\nguard = \"250us\"                # in this time `netd` has a \
-     frame on the wire\nentries = [\"S 40 1500us\", \"S 3f 1500us\"]\n",
-    "",
-);
-const WORK: &str = "[[work]]\nname = \"netd.send.time\"\nworst = \"20us\"\n\n[[work]]\n";
-/// Each host has work for turns, and the receiver counts with frames besides those of flows.
-const COMMON: [Change; 4] = [
-    NO_GATES,
-    ("ethernet/station.toml", "[[work]]                       # the content of a datagram\n", WORK),
-    ("ethernet/drive.toml", "[[work]]                       # the content of a datagram\n", WORK),
-    ("ethernet/drive.toml", "00:02\"\n", "00:02\"\nrate = 1500\nburst = 16\n"),
-];
-const FAST: [Change; 2] = [
-    (EXAMPLE, "name = \"station\"", "name = \"station\"\ndrift = \"100ppm\""),
-    (EXAMPLE, "name = \"drive\"", "name = \"drive\"\ndrift = \"-100ppm\""),
-];
+/// The master of the example is fast, and the other host slow.
 const SLOW: [Change; 2] = [
-    (EXAMPLE, "name = \"station\"", "name = \"station\"\ndrift = \"-100ppm\""),
-    (EXAMPLE, "name = \"drive\"", "name = \"drive\"\ndrift = \"100ppm\""),
+    (EXAMPLE, "drift = \"100ppm\"", "drift = \"-100ppm\" "),
+    (EXAMPLE, "drift = \"-100ppm\"\n", "drift = \"100ppm\"\n"),
 ];
 const PULLED: Change = (EXAMPLE, "delay = \"500ns\"", "delay = \"500ns\"\npulled = [\"25s 3s\"]");
 
@@ -58,15 +35,12 @@ struct Case {
 
 /// Runs every test whose name contains `part`.
 pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
-    let case = |name, changes: &[Change], fault| {
-        let changes = [&COMMON, changes].concat();
-        Case { name, changes, fault }
-    };
+    let case = |name, changes: &[Change], fault| Case { name, changes: changes.to_vec(), fault };
     let cases = [
-        case("while its master is fast", &FAST, None),
+        case("while its master is fast", &[], None),
         case("while its master is slow", &SLOW, None),
-        case("after its wire was pulled", &[FAST[0], FAST[1], PULLED], None),
-        case("after a flood", &FAST, Some("25s flood nic0 20000 3s")),
+        case("after its wire was pulled", &[PULLED], None),
+        case("after a flood", &[], Some("25s flood nic0 20000 3s")),
     ];
     for case in cases {
         let name = format!("simulator: Ethernet: hosts have a common time {}", case.name);
@@ -76,27 +50,6 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     }
 }
 
-/// Returns terms that both hosts keep.
-fn terms() -> SyncTerms {
-    let site = TimeSite {
-        came: Nanos(2 * MILLI),
-        turn: Nanos(3 * MILLI),
-        wire: Nanos(MILLI),
-        looks: Nanos(2_000),
-    };
-    SyncTerms::new(sync_base(&[site; 2], &ASSUMED)).expect("terms that make sense")
-}
-
-const ASSUMED: TimeAssumed = TimeAssumed {
-    log_interval: -3,
-    losses: 3,
-    drift_ppm: 100,
-    wander_ppb: 0,
-    link: Nanos(2_000),
-    uneven: Nanos::ZERO,
-    slew_ppm: 500,
-};
-
 /// Runs the list with changes, and compares the times that both servers report.
 fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String> {
     let mut list = list(workspace, EXAMPLE, &case.changes)?;
@@ -105,13 +58,9 @@ fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String
     if let Some(wrong) = network.wrong().next() {
         return Err(wrong.to_string());
     }
-    let terms = terms();
-    for (host, priority) in list.hosts.iter_mut().zip(1..) {
-        let driver = usize::from(host.system.adapters[0].driver);
-        let base = terms.base().words();
-        let told = GptpTerms { priority, apart_ppm: ASSUMED.apart_ppm(), base };
-        host.system.processes[driver].set(TIME_SETTING, &told.words());
-    }
+    let [CommonTime { terms: Ok(CommonTerms { sync: terms, .. }), .. }] = network.times[..] else {
+        return Err(format!("{:?}", network.times));
+    };
     let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
     let Hosts { hosts, cables, ethernet, switches, .. } = list;
     let drifts: Vec<i32> = hosts.iter().map(|host| host.drift_ppm).collect();

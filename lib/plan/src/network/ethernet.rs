@@ -10,14 +10,16 @@
 use super::flows::{FlowBill, FlowStage, Flowed, none};
 use super::route::steady;
 use super::site::Worker;
+use super::timed::{self, CommonTime};
 use super::wired::{Sender, Stranger, gates, link, longest, occupies, strangers, ways};
 use crate::missing::Missing;
 use crate::pipes::{NoBill, Plant};
 use diapason_abi::Nanos;
 use diapason_contract::ethernet::{OUT_FRAMES, RING, gated_room};
+use diapason_contract::time::{TIME_BURST, TIME_RATE};
 use diapason_pipe::bill::{Bill, What};
 use diapason_pipe::size::Bucket;
-use diapason_system::{AdapterGates, CLOCKS_APART, Flow, FlowStop, Hosts, UdpPort, WireEnd};
+use diapason_system::{CLOCKS_APART, Flow, FlowStop, Hosts, UdpPort, WireEnd};
 use diapason_tsn::{
     CLASSES, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow, paced_ns,
 };
@@ -27,13 +29,14 @@ const ROUNDS_MAX: usize = 1_000;
 const TOTAL_MAX: u64 = 100_000_000_000;
 /// A period so long that a frame of a stranger only counts as the one in the way.
 const ONCE: u64 = 1 << 45;
+const BILLION: u128 = 1_000_000_000;
 
 /// A flow, and the ends that its frames leave by.
 pub(super) struct Wired<'a> {
     flow: &'a Flow,
     from: Sender,
     to: Sender,
-    ways: Vec<WireEnd>,
+    pub ways: Vec<WireEnd>,
     bucket: Bucket,
     pub class: usize,
     /// Stages so far: the program, the server, then each of `ways`.
@@ -42,12 +45,17 @@ pub(super) struct Wired<'a> {
 
 impl Wired<'_> {
     /// Returns the jitter with which messages reach a stage.
-    fn jitter(&self, stage: usize) -> u64 {
+    pub fn jitter(&self, stage: usize) -> u64 {
         self.delays.iter().take(stage).fold(0, |sum, delay| sum.saturating_add(*delay))
     }
 
+    /// Returns the longest time of the server that sends them.
+    pub fn served(&self) -> u64 {
+        self.delays[BEFORE - 1]
+    }
+
     /// Returns the most messages that reach a stage in a closed window.
-    fn arrivals(&self, stage: usize, window: Nanos) -> u64 {
+    pub fn arrivals(&self, stage: usize, window: Nanos) -> u64 {
         self.bucket.most(window + Nanos(self.jitter(stage)))
     }
 }
@@ -58,13 +66,13 @@ pub(super) const BEFORE: usize = 2;
 /// All flows over Ethernet together.
 pub(super) struct Ethernet<'a> {
     pub hosts: &'a Hosts,
-    plants: &'a [Plant<'a>],
-    flows: Vec<Wired<'a>>,
-    strangers: Vec<Stranger>,
+    pub(super) plants: &'a [Plant<'a>],
+    pub(super) flows: Vec<Wired<'a>>,
+    pub(super) strangers: Vec<Stranger>,
 }
 
-/// Returns the plan of each flow over Ethernet, in their order.
-pub(super) fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
+/// Returns the plan of each flow over Ethernet and of each common time, in their order.
+pub(super) fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> (Vec<Flowed>, Vec<CommonTime>) {
     let on_ethernet = hosts.flows.iter().filter(|flow| flow.is_on_ethernet());
     let flows = on_ethernet.clone().filter_map(|flow| {
         let [from, to] = Sender::ends(flow)?;
@@ -86,7 +94,8 @@ pub(super) fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
         (None, Err(missing)) => none(missing.clone()),
         (None, Ok(())) => Flowed { bill: all.bill(it) },
     };
-    all.flows.iter().zip(refused).map(of).collect()
+    let flowed = all.flows.iter().zip(refused).map(of).collect();
+    (flowed, all.times(settled.as_ref().err()))
 }
 
 impl<'a> Ethernet<'a> {
@@ -104,7 +113,7 @@ impl<'a> Ethernet<'a> {
             return Some((what, "write the same `bytes` in the flow and the socket".to_owned()));
         }
         let stranger = self.strangers.iter().find_map(|it| self.in_the_way(flow, it));
-        stranger.or_else(|| self.program(flow).and(self.server(flow)).err())
+        stranger.or_else(|| self.program(flow).and(self.server(*flow.ways.first()?)).err())
     }
 
     /// Returns what a socket without a flow does to this one, if nothing bounds it.
@@ -130,18 +139,6 @@ impl<'a> Ethernet<'a> {
         Worker::of_datagrams(&self.plants[it.from.host], it.flow.from)
     }
 
-    fn server(&self, it: &Wired<'_>) -> Result<Worker<'_>, Missing> {
-        let port = it.from.port(self.hosts);
-        let plant = &self.plants[it.from.host];
-        let is_gated = self.gates(it).is_some();
-        Worker::of_sender(plant, plant.system.adapters[port.adapter].driver, is_gated)
-    }
-
-    /// Returns the gates of the adapter that sends a flow.
-    pub(super) fn gates(&self, it: &Wired<'_>) -> Option<&'a AdapterGates> {
-        gates(self.hosts, it.from.end(self.hosts))
-    }
-
     /// Lets delays grow until they follow from each other.
     fn settle(&mut self) -> Result<(), Missing> {
         for _ in 0..ROUNDS_MAX {
@@ -164,7 +161,8 @@ impl<'a> Ethernet<'a> {
     }
 
     fn round(&self, flow: &Wired<'_>) -> Result<Vec<u64>, Missing> {
-        let mut delays = vec![self.sends(flow)?.0, self.serves(flow)?.0];
+        let from = flow.from.end(self.hosts);
+        let mut delays = vec![self.sends(flow)?.0, self.serves(from)?.0];
         for (number, end) in flow.ways.iter().enumerate() {
             delays.push(self.passes(flow, number, *end)?);
         }
@@ -198,53 +196,7 @@ impl<'a> Ethernet<'a> {
         })
     }
 
-    /// Returns the flows that the server of this one's adapter sends.
-    pub(super) fn beside<'s>(&'s self, flow: &'s Wired<'_>) -> impl Iterator<Item = &'s Wired<'a>> {
-        self.flows.iter().filter(move |it| it.ways.first() == flow.ways.first())
-    }
-
-    /// Returns the most frames that the server of this one's adapter has at a stage in a window.
-    pub(super) fn frames_beside(&self, flow: &Wired<'_>, stage: usize, window: Nanos) -> u64 {
-        let each = self.beside(flow).map(|it| it.arrivals(stage, window));
-        each.fold(0, u64::saturating_add)
-    }
-
-    /// Returns the longest time of the server that sends, until a frame is with its adapter, or in
-    /// the queue behind the gates of the adapter.
-    fn serves(&self, flow: &Wired<'_>) -> Result<Nanos, Missing> {
-        let worker = self.server(flow)?;
-        let gates = self.gates(flow);
-        let frames = |window: Nanos| self.frames_beside(flow, 1, window);
-        // Once a second it reports on the adapter and on each socket.
-        let reports = |window: Nanos| 1 + window.0 / diapason_pipe::measured::REPORT.0;
-        // Behind gates it also wakes up when a frame is over, and when a gate opens.
-        let of_gates = |window: Nanos| gates.map_or(0, |it| self.gate_wakes(flow, it, window));
-        let wakes = |window: Nanos| {
-            frames(window).saturating_add(reports(window)).saturating_add(of_gates(window))
-        };
-        let work = |window: Nanos| {
-            let queued = frames(window);
-            let given = gates.map_or(0, |it| self.given(flow, it, window));
-            // It looks at gates before it waits, and after each frame that it queues.
-            let looks = wakes(window).saturating_add(queued).saturating_add(given);
-            let looks = looks.saturating_mul(worker.look.0);
-            let told = reports(window).saturating_mul(worker.told.0);
-            let frames = queued.saturating_mul(worker.each.0);
-            Nanos(frames.saturating_add(looks).saturating_add(told))
-        };
-        let least = if gates.is_some() { worker.each.min(worker.look) } else { worker.each };
-        let busy = worker.busy(wakes, work, least).ok_or_else(|| {
-            let adapter = flow.from.port(self.hosts).adapter;
-            let driver = self.plants[flow.from.host].system.adapters[adapter].driver;
-            let name = self.process(flow.from.host, driver);
-            let what = format!("`{name}` cannot keep up with the frames that it sends");
-            (what, "give its VCPU a larger `budget`, or send fewer messages".to_owned())
-        })?;
-        self.guarded(flow, busy)?;
-        Ok(busy)
-    }
-
-    fn process(&self, host: usize, process: u16) -> String {
+    pub(super) fn process(&self, host: usize, process: u16) -> String {
         let host = &self.hosts.hosts[host];
         format!("{}:{}", host.name, host.system.process_name(process).unwrap_or_default())
     }
@@ -298,6 +250,7 @@ impl<'a> Ethernet<'a> {
             burst: 1,
             phase: None,
         }));
+        traffic.extend(self.keeps_time(end).then(|| timed::traffic(link, flow)));
         let gates = match end {
             WireEnd::Port { switch, port } => self.hosts.switches[switch].gates(port),
             WireEnd::Adapter { .. } => {
@@ -366,7 +319,9 @@ impl<'a> Ethernet<'a> {
             }
             WireEnd::Adapter { .. } => RING as u64 - 1,
         };
-        (frames.fold(0, u64::saturating_add), room)
+        // A frame of the common time is in the ring no longer than the last one that waits there.
+        let of_time = timed::sent(self.turns(end, window + Nanos(flow.jitter(BEFORE))));
+        (frames.fold(of_time, u64::saturating_add), room)
     }
 
     /// Returns the bill of the socket that takes a flow.
@@ -411,13 +366,29 @@ impl<'a> Ethernet<'a> {
                         the adapter";
             return Err((what, help.to_owned()));
         };
-        let there = flow.to.end(hosts);
-        let all = self.flows.iter().filter(|it| it.to.end(hosts) == there);
-        let all = all.fold(Sum::default(), Sum::with);
-        if all.per_second > u128::from(rate) * 1_000_000_000 || all.burst > burst {
-            let least = all.per_second.div_ceil(1_000_000_000);
-            let what = format!("more frames come to the adapter of `{name}` than its `rate` says");
-            let (file, burst) = (&host.file, all.burst);
+        self.within(
+            flow.to.end(hosts),
+            (rate, burst),
+            &format!("the adapter of `{name}`"),
+            &host.file,
+        )
+    }
+
+    /// Checks that no more frames come to an adapter than its `rate` and `burst` say. Messages call
+    /// it so, and name its file.
+    pub(super) fn within(
+        &self,
+        there: WireEnd,
+        (rate, burst): (u64, u64),
+        name: &str,
+        file: &str,
+    ) -> Result<(), Missing> {
+        let flows = self.flows.iter().filter(|it| it.to.end(self.hosts) == there);
+        let of_time = if self.keeps_time(there) { Sum::OF_TIME } else { Sum::default() };
+        let all = flows.fold(of_time, Sum::with);
+        if all.per_second > u128::from(rate) * BILLION || all.burst > burst {
+            let (least, burst) = (all.per_second.div_ceil(BILLION), all.burst);
+            let what = format!("more frames come to {name} than its `rate` says");
             let help = format!("write at least `rate = {least}` and `burst = {burst}` in `{file}`");
             return Err((what, help));
         }
@@ -474,6 +445,9 @@ struct Sum {
 }
 
 impl Sum {
+    /// The frames of a common time.
+    const OF_TIME: Sum = Sum { per_second: TIME_RATE as u128 * BILLION, burst: TIME_BURST };
+
     fn with(self, flow: &Wired<'_>) -> Sum {
         let Bucket { burst, messages, per, jitter } = flow.bucket;
         let rate = u128::from(messages) * 1_000_000_000_000_000_000;

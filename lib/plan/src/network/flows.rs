@@ -11,6 +11,7 @@ use super::ethernet;
 use super::net::{Net, workers};
 use super::passing::{FlowPassage, jammed, misrouted};
 use super::route::{Route, known, routes, undeclared, unmailed, unplaced};
+use super::timed::CommonTime;
 use crate::core::{self, Core};
 use crate::human;
 use crate::missing::Missing;
@@ -118,11 +119,11 @@ impl FlowStage {
     }
 }
 
-/// Returns the bills of all flows, in their order, at this many instructions a second if that is
-/// asked for.
-pub(super) fn flows(hosts: &Hosts, clock_hz: Option<u64>) -> Vec<Flowed> {
-    if hosts.flows.is_empty() {
-        return Vec::new();
+/// Returns the bills of all flows and the common times of all wires that have one, in their order,
+/// at this many instructions a second if that is asked for.
+pub(super) fn flows(hosts: &Hosts, clock_hz: Option<u64>) -> (Vec<Flowed>, Vec<CommonTime>) {
+    if hosts.flows.is_empty() && hosts.ethernet.iter().all(|wire| wire.time.is_none()) {
+        return (Vec::new(), Vec::new());
     }
     let systems = || hosts.hosts.iter().map(|host| &host.system);
     let costs: Vec<KernelTimes> =
@@ -135,12 +136,13 @@ pub(super) fn flows(hosts: &Hosts, clock_hz: Option<u64>) -> Vec<Flowed> {
     let plants: Vec<Plant<'_>> =
         plants.map(|(((it, core), costs), own)| Plant::new(it, core, costs, own)).collect();
     let mut on_cables = bills(hosts, &plants).into_iter();
-    let mut on_wires = ethernet::bills(hosts, &plants).into_iter();
+    let (on_wires, times) = ethernet::bills(hosts, &plants);
+    let mut on_wires = on_wires.into_iter();
     let each = hosts
         .flows
         .iter()
         .filter_map(|flow| if flow.is_on_ethernet() { on_wires.next() } else { on_cables.next() });
-    each.collect()
+    (each.collect(), times)
 }
 
 /// Returns the bills of the flows over cables, in their order.

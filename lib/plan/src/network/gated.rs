@@ -1,7 +1,7 @@
 //! Gates that the server of an adapter keeps: how often they wake it, and whether it is never later
 //! than their `guard` says. `docs/tsn.md` has the argument.
 
-use super::ethernet::{BEFORE, Ethernet, Wired};
+use super::ethernet::{BEFORE, Ethernet};
 use super::wired::{link, occupies};
 use crate::missing::Missing;
 use diapason_abi::Nanos;
@@ -12,22 +12,22 @@ use std::collections::BTreeSet;
 impl Ethernet<'_> {
     /// Returns the most wake-ups in a closed window, besides those for frames that come: a frame
     /// may be over, or a gate opens.
-    pub(super) fn gate_wakes(&self, flow: &Wired<'_>, gates: &AdapterGates, window: Nanos) -> u64 {
-        let sent = self.given(flow, gates, window);
-        sent.saturating_add(self.openings(flow, gates, window))
+    pub(super) fn gate_wakes(&self, gates: &AdapterGates, window: Nanos) -> u64 {
+        let sent = self.given(gates, window);
+        sent.saturating_add(self.openings(gates, window))
     }
 
     /// Returns the most frames that an adapter behind gates gets in a closed window.
-    pub(super) fn given(&self, flow: &Wired<'_>, gates: &AdapterGates, window: Nanos) -> u64 {
+    pub(super) fn given(&self, gates: &AdapterGates, window: Nanos) -> u64 {
         // From the choice of a frame to the next one pass a guard and the frame.
         let apart = gates.guard_ns + self.shortest(gates.end);
-        self.frames_beside(flow, BEFORE + 1, window).min(window.0 / apart + 1)
+        self.frames_from(gates.end, BEFORE + 1, window).min(window.0 / apart + 1)
     }
 
-    /// Returns the most times in a closed window at which the gate of a class opens in which the
-    /// server of a flow's adapter sends.
-    fn openings(&self, flow: &Wired<'_>, gates: &AdapterGates, window: Nanos) -> u64 {
-        let windows = self.beside(flow).flat_map(|it| gates.list.windows(it.class));
+    /// Returns the most times in a closed window at which the gate of a class opens in which their
+    /// server sends.
+    fn openings(&self, gates: &AdapterGates, window: Nanos) -> u64 {
+        let windows = self.sent_from(gates.end).flat_map(|it| gates.list.windows(it.class));
         let times: BTreeSet<u64> = windows.map(|it| it.open_ns).collect();
         let cycle = gates.list.cycle_ns();
         let (whole, rest) = (window.0 / cycle, window.0 % cycle);
@@ -45,8 +45,7 @@ impl Ethernet<'_> {
     }
 
     /// Checks that the server of gates is never later than their `guard` says.
-    pub(super) fn guarded(&self, flow: &Wired<'_>, busy: Nanos) -> Result<(), Missing> {
-        let Some(gates) = self.gates(flow) else { return Ok(()) };
+    pub(super) fn guarded(&self, gates: &AdapterGates, busy: Nanos) -> Result<(), Missing> {
         let needed = busy.0.saturating_add(FETCH_NS);
         if needed <= gates.guard_ns {
             return Ok(());

@@ -1,11 +1,12 @@
 //! The plan of a network, told to its hosts: for whom each server waits, who belongs at the other
 //! end of each link, when the gates of an adapter open, for how long a program waits for a cable
-//! that has another way, and which mailboxes a server carries over which links.
+//! that has another way, which mailboxes a server carries over which links, and the terms of a
+//! common time.
 
-use super::NetworkPlan;
 use super::passing::{RouterTable, tables};
 use super::route::{known, lent};
 use super::served::links;
+use super::{CommonTerms, NetworkPlan};
 use diapason_abi::{Key, Nanos};
 use diapason_contract::carried::{Contract, Contracts};
 use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
@@ -13,6 +14,7 @@ use diapason_contract::link::{ENABLE, LABEL, LABELLING, LINKS, PATIENCE, TARGET,
 use diapason_contract::mail::{ARRIVALS, CONTRACTS, DELIVERS, MailRoute, POSTS, SLOTS};
 use diapason_contract::routes::{LinkRoute, MEMORY, ROUTES};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
+use diapason_contract::time::{GptpTerms, TIME_BASE, TIME_SETTING};
 use diapason_system::{
     AdapterGates, FarEnd, Flow, FlowStop, HostSpec, Hosts, Neighbours, ProcessSpec, Socket, WireEnd,
 };
@@ -21,6 +23,9 @@ use std::collections::BTreeMap;
 
 /// The argument of a debug target's server that is the key of its host's name.
 const NAME: usize = 3;
+/// The first priorities of a node of gPTP that leads, and of one that never does.
+const LEADS: u8 = 1;
+const FOLLOWS: u8 = u8::MAX;
 /// No port has this number: a host waits there for ever.
 const NOWHERE: u8 = u8::MAX;
 
@@ -47,6 +52,9 @@ impl NetworkPlan {
         for (driver, words) in gates(hosts) {
             hosts.hosts[driver.0].system.processes[usize::from(driver.1)]
                 .set(GATES_SETTING, &words);
+        }
+        for ((host, process), words) in self.times(hosts) {
+            hosts.hosts[host].system.processes[usize::from(process)].set(TIME_SETTING, &words);
         }
         for ((host, process), words) in self.mail(hosts) {
             words.put(&mut hosts.hosts[host].system.processes[usize::from(process)]);
@@ -111,6 +119,25 @@ impl NetworkPlan {
             order.leads = self.lists.leads(number);
         }
         order
+    }
+
+    /// Returns what each server that keeps a common time is told, by host and process. One end
+    /// leads, and the other one never does.
+    fn times(&self, hosts: &Hosts) -> Vec<((usize, u16), [u64; 1 + TIME_BASE])> {
+        let times = self.times.iter().filter_map(|it| Some((it.wire, it.terms.as_ref().ok()?)));
+        let told = times.flat_map(|(wire, CommonTerms { sync, apart_ppm })| {
+            let wire = &hosts.ethernet[wire];
+            wire.ends.into_iter().filter_map(move |end| {
+                let WireEnd::Adapter { host, adapter } = end else { return None };
+                let leads = wire.time.is_some_and(|time| time.leads == end);
+                let priority = if leads { LEADS } else { FOLLOWS };
+                let base = sync.base().words();
+                let driver = hosts.hosts[host].system.adapters[adapter].driver;
+                let terms = GptpTerms { priority, apart_ppm: *apart_ppm, base };
+                Some(((host, driver), terms.words()))
+            })
+        });
+        told.collect()
     }
 
     /// Returns what each server of mailboxes is told, by host and process.

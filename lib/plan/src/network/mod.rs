@@ -12,7 +12,9 @@ mod passing;
 mod refusals;
 mod route;
 mod served;
+mod serving;
 mod site;
+mod timed;
 mod wired;
 
 use diapason_system::{Cable, Diagnostics, Hosts, Socket};
@@ -20,6 +22,7 @@ use diapason_topology::{Edge, Jack, Lists, Topology, flaws};
 pub use flows::{FlowBill, FlowItem, FlowStage, Flowed, OtherWay};
 pub use route::{FlowLeg, FlowLegs, LinkEnd, flow_legs};
 pub use served::Idle;
+pub use timed::{CommonTerms, CommonTime};
 
 /// Everything that can be told of the cables between hosts without running them.
 #[derive(Clone, Debug)]
@@ -34,7 +37,9 @@ pub struct NetworkPlan {
     pub findings: Vec<Diagnostics>,
     /// The bill of every flow.
     pub flows: Vec<Flowed>,
-    /// Why flows are refused.
+    /// The common time of every wire that has one.
+    pub times: Vec<CommonTime>,
+    /// Why flows and common times are refused.
     pub refused: Vec<Diagnostics>,
 }
 
@@ -61,9 +66,10 @@ impl NetworkPlan {
         let mut findings = refusals::refusals(hosts, &topology, &lists, &found);
         let (idle, unserved) = served::served(hosts);
         findings.extend(unserved);
-        let flows = flows::flows(hosts, clock_hz);
-        let refused = flows::refusals(hosts, &flows).collect();
-        NetworkPlan { topology, lists, idle, findings, flows, refused }
+        let (flows, times) = flows::flows(hosts, clock_hz);
+        let refused =
+            flows::refusals(hosts, &flows).chain(timed::refusals(hosts, &times)).collect();
+        NetworkPlan { topology, lists, idle, findings, flows, times, refused }
     }
 
     /// Returns whether the network always forms.
@@ -72,7 +78,7 @@ impl NetworkPlan {
         self.findings.is_empty()
     }
 
-    /// Returns whether the network always forms and every flow keeps its promise.
+    /// Returns whether the network always forms, and every flow and common time keeps its promise.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.forms() && self.refused.is_empty()

@@ -12,8 +12,9 @@ use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_contract::ethernet::{SEND_FRAME, SEND_GATES};
 use diapason_contract::link::NAMES;
+use diapason_contract::time::SEND_TIME;
 use diapason_pipe::bill::{self, Coming, Service, found};
-use diapason_system::FlowStop;
+use diapason_system::{EthernetAdapter, FlowStop};
 
 /// The works of the servers in descriptions, and those of a program of links for a message.
 const LOOK: &str = "dbcd.look";
@@ -36,6 +37,9 @@ pub(super) struct Worker<'a> {
     pub told: Nanos,
     /// A look at the gates of an adapter, with the wait after it.
     pub look: Nanos,
+    /// A turn of the common time of an adapter, with the two waits around it. The thread is woken
+    /// by a message that came, and again when the turn is due.
+    pub turn: Nanos,
     /// The time of a server of mailboxes when it hears of a message that may not come yet, or when
     /// it wakes because the message may.
     pub hears: Nanos,
@@ -138,29 +142,32 @@ impl<'a> Worker<'a> {
     }
 
     const fn new(supply: Share, calls: &'a Calls, each: Nanos) -> Worker<'a> {
-        let [told, look, hears] = [Nanos::ZERO; 3];
-        Worker { supply, calls, each, told, look, hears, records: 1, in_order: true }
+        let [told, look, turn, hears] = [Nanos::ZERO; 4];
+        Worker { supply, calls, each, told, look, turn, hears, records: 1, in_order: true }
     }
 
     /// Returns the thread of an adapter's server that sends. Each frame may wake it twice: once for
     /// the frame, once for a sign without one. `told` is what it takes to report. It looks at gates
-    /// if the adapter has some.
+    /// if the adapter has some. Without frames of programs it sends only for a common time.
     pub fn of_sender(
         plant: &'a Plant<'a>,
-        driver: u16,
-        is_gated: bool,
+        adapter: &EthernetAdapter,
+        (is_gated, sends): (bool, bool),
     ) -> Result<Worker<'a>, Missing> {
+        let (driver, keeps_time) = (adapter.driver, adapter.keeps_time);
         plant.locks_nothing(driver)?;
         let (system, calls) = (plant.system, &plant.calls);
-        let work = worst(system, SEND_FRAME).ok_or_else(|| missing::works(&[SEND_FRAME]))?;
+        let work = |name| worst(system, name).ok_or_else(|| missing::works(&[name]));
         let supply = Share::Main(sending(plant, driver)?);
         let waits = calls.takes(Step::Counted);
-        let gauges = 1 + system.sockets.len() as u64;
+        let gauges = 1 + u64::from(keeps_time) + system.sockets.len() as u64;
         let reports = calls.of(CallNumber::Log).0.saturating_mul(gauges * RECORDS);
-        let look = || worst(system, SEND_GATES).ok_or_else(|| missing::works(&[SEND_GATES]));
-        let look = if is_gated { look()? + waits } else { Nanos::ZERO };
-        let (each, told) = (work + waits + waits, waits + Nanos(reports));
-        Ok(Worker { told, look, ..Worker::new(supply, calls, each) })
+        let none = Nanos::ZERO;
+        let look = if is_gated { work(SEND_GATES)? + waits } else { none };
+        let turn = if keeps_time { work(SEND_TIME)? + waits + waits } else { none };
+        let each = if sends { work(SEND_FRAME)? + waits + waits } else { none };
+        let told = waits + Nanos(reports);
+        Ok(Worker { told, look, turn, ..Worker::new(supply, calls, each) })
     }
 
     /// Returns the thread that serves a link for `client`.
@@ -191,6 +198,11 @@ impl<'a> Worker<'a> {
                 Ok(Worker { told, ..Worker::new(Share::Io(supply), calls, each) })
             }
         }
+    }
+
+    /// Returns the time of a wait for the next message.
+    pub fn waits(&self) -> Nanos {
+        self.calls.takes(Step::Counted)
     }
 
     /// Calls `then` with what the thread has for messages: a program also reports once a second,

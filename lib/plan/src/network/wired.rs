@@ -135,7 +135,11 @@ pub(super) fn strangers(hosts: &Hosts) -> Vec<Stranger> {
 
 /// Returns the time that a datagram with so much payload occupies a wire, in ns.
 pub(super) fn occupies(link: &EthernetLink, payload: u64, tagged: bool) -> u64 {
-    let packet = payload + (IPV4_HEAD + UDP_HEAD) as u64;
+    on_wire(link, payload + (IPV4_HEAD + UDP_HEAD) as u64, tagged)
+}
+
+/// Returns the time that a frame with a packet of so many bytes occupies a wire, in ns.
+pub(super) fn on_wire(link: &EthernetLink, packet: u64, tagged: bool) -> u64 {
     const LONGEST: u64 = 1_500;
     let bytes = wire_bytes(packet.min(LONGEST), tagged).unwrap_or(u64::MAX);
     LinkRate::new(link.speed * 1_000_000).time_ns(bytes)

@@ -1,8 +1,11 @@
-//! The traffic of sockets and adapters, derived from flows if descriptions of hosts do not say it.
+//! The traffic of sockets and adapters, derived from flows and common times if descriptions of
+//! hosts do not say it.
 
 use super::{Flow, FlowWay};
 use crate::hosts::HostSpec;
+use crate::wires::{EthernetLink, WireEnd};
 use diapason_contract::carried::Contract;
+use diapason_contract::time::{TIME_BURST, TIME_RATE};
 use std::collections::BTreeMap;
 
 impl Flow {
@@ -16,10 +19,10 @@ impl Flow {
     }
 }
 
-/// Lets what comes to sockets and their adapters follow from the flows, where descriptions of the
-/// hosts do not say it. A message is late by no more than the `latency` of its flow: the plan
-/// refuses the flow otherwise.
-pub(crate) fn derive(hosts: &mut [HostSpec], flows: &[Flow]) {
+/// Lets what comes to sockets and their adapters follow from the flows and common times, where
+/// descriptions of the hosts do not say it. A message is late by no more than the `latency` of its
+/// flow: the plan refuses the flow otherwise.
+pub(crate) fn derive(hosts: &mut [HostSpec], flows: &[Flow], wires: &[EthernetLink]) {
     let ends = flows.iter().filter_map(|flow| {
         let hop = flow.hops.first()?;
         let FlowWay::Sockets { to, .. } = hop.way else { return None };
@@ -37,6 +40,12 @@ pub(crate) fn derive(hosts: &mut [HostSpec], flows: &[Flow]) {
         *sum = sum
             .zip(terms)
             .map(|((all, at_once), (period, burst))| (all + rate(period), at_once + burst));
+    }
+    for end in wires.iter().filter(|wire| wire.time.is_some()).flat_map(|wire| wire.ends) {
+        let WireEnd::Adapter { host, adapter } = end else { continue };
+        hosts[host].system.adapters[adapter].keeps_time = true;
+        let sum = sums.entry((host, adapter)).or_insert(Some((0, 0)));
+        *sum = sum.map(|(all, at_once)| (all + TIME_RATE, at_once + TIME_BURST));
     }
     for ((host, adapter), sum) in sums {
         let adapter = &mut hosts[host].system.adapters[adapter];

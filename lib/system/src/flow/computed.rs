@@ -1,0 +1,132 @@
+//! The way of a flow that names only its last program: cables and routers from `lib/network`.
+//!
+//! The computed hops are checked and planned as written ones are, so a wrong way is refused and
+//! never believed.
+
+use super::{DeclaredFlow, DeclaredHop, List};
+use crate::diagnostics::{Problem, Report};
+use crate::source::At;
+use diapason_contract::routes::PROGRAM;
+use diapason_topology::{Edge, Jack, Leg, Routes, Topology};
+
+/// The computed routes of a list of hosts.
+pub(super) struct Computed<'a> {
+    list: &'a List<'a>,
+    routes: Routes,
+    /// Shortest routes if every host passed messages on, to tell why a host is not reached.
+    all: Routes,
+    /// The process of each host that passes messages on, if it has exactly one.
+    routers: Vec<Option<&'a str>>,
+}
+
+impl<'a> Computed<'a> {
+    /// Returns the routes of `list`: e-cube on a hypercube, else the shortest ones. If messages on
+    /// those could wait for each other in a circle and all hosts pass messages on, they go up a
+    /// tree and then down. The plan refuses a circle that is left.
+    pub fn of(list: &'a List<'a>) -> Computed<'a> {
+        let edge = |cable: &crate::hosts::Cable| {
+            Edge::Bridge(cable.ends.map(|end| Jack { host: end.host, controller: end.device }))
+        };
+        let (hosts, edges) = (list.hosts.len(), list.cables.iter().map(edge).collect());
+        let topology = Topology { hosts, edges };
+        let routers: Vec<Option<&str>> = (0..hosts).map(|host| list.router(host)).collect();
+        let shortest = Routes::shortest(&topology, |host| routers[host].is_some());
+        let routes = if routers.iter().all(Option::is_some) {
+            let dimensions = hosts.checked_ilog2().unwrap_or_default() as usize;
+            let is_cube = topology.edges.len() * 2 == hosts * dimensions;
+            let cube = Routes::e_cube(&topology).filter(|_| is_cube);
+            cube.unwrap_or_else(|| match shortest.deadlock() {
+                Some(_) => Routes::up_down(&topology),
+                None => shortest,
+            })
+        } else {
+            shortest
+        };
+        Computed { list, routes, all: Routes::shortest(&topology, |_| true), routers }
+    }
+
+    /// Returns the hops of a flow to the program `to`; none if there is no way.
+    pub fn hops(
+        &self,
+        declared: &DeclaredFlow,
+        to: &At<String>,
+        report: &mut Report,
+    ) -> Vec<DeclaredHop> {
+        // A wrong `from` is reported where every flow is read.
+        let host = |text: &str| {
+            let name = text.split_once(':')?.0;
+            self.list.hosts.iter().position(|host| host.name == name)
+        };
+        let Some(from) = declared.from.as_ref().and_then(|from| host(&from.value)) else {
+            return Vec::new();
+        };
+        let Some(end) = self.list.stop(Some(to), None, report) else { return Vec::new() };
+        let Some(path) = self.routes.path(from, end.host).filter(|path| !path.is_empty()) else {
+            let (title, help) = self.unreached(from, end.host);
+            report.push(Problem::new(&to.span, title, help));
+            return Vec::new();
+        };
+        let hop = |leg: &Leg| {
+            let cable = &self.list.cables[leg.cable];
+            let far = cable.ends.iter().map(|end| end.host).find(|host| *host != leg.from)?;
+            let process = if far == end.host {
+                to.value.clone()
+            } else {
+                format!("{}:{}", self.list.hosts[far].name, self.routers[far]?)
+            };
+            let at = |value: String| Some(At::new(value, to.span.clone()));
+            Some(DeclaredHop {
+                place: to.span.clone(),
+                process: at(process),
+                by: at(cable.name.clone()),
+                slots: declared.slots.clone(),
+                work_ns: declared.work_ns,
+                patience: None,
+                otherwise: Vec::new(),
+            })
+        };
+        path.iter().filter_map(hop).collect()
+    }
+
+    /// Returns why no way leads from one host to another, and the remedy.
+    fn unreached(&self, from: usize, to: usize) -> (String, String) {
+        let host = |number: usize| &self.list.hosts[number];
+        let [one, other] = [from, to].map(|number| host(number).name.as_str());
+        if from == to {
+            let help = "name a program of another host, or write each `[[flow.hop]]`";
+            return (format!("the flow does not leave `{one}`"), help.to_owned());
+        }
+        let path = self.all.path(from, to).unwrap_or_default();
+        let mut through = path.iter().skip(1).map(|leg| leg.from);
+        match through.find(|number| self.routers[*number].is_none()) {
+            Some(silent) => {
+                let (name, file) = (&host(silent).name, &host(silent).file);
+                let has = self.list.routers(silent).count();
+                let title = format!(
+                    "no way from `{one}` to `{other}`: `{name}` has {has} processes with `program \
+                     = \"{PROGRAM}\"`, and 1 passes messages on"
+                );
+                let help = format!("give it one in `{file}`, or write each `[[flow.hop]]`");
+                (title, help)
+            }
+            None => {
+                let title = format!("no cables lead from `{one}` to `{other}`");
+                (title, "add a `[[cable]]`".to_owned())
+            }
+        }
+    }
+}
+
+impl List<'_> {
+    /// Returns the names of the processes of a host that pass messages on.
+    fn routers(&self, host: usize) -> impl Iterator<Item = &str> {
+        let processes = self.hosts[host].system.processes.iter();
+        processes.filter(|process| process.program == PROGRAM).map(|it| it.name.as_str())
+    }
+
+    /// Returns the one process of a host that passes messages on.
+    fn router(&self, host: usize) -> Option<&str> {
+        let mut all = self.routers(host);
+        all.next().filter(|_| all.next().is_none())
+    }
+}
