@@ -57,7 +57,12 @@ pub fn run(request: &RunRequest, systems: Vec<System>) -> Result<u8, Failure> {
         })
         .collect();
     let runs = boot(&workspace, &mut sessions, SLOWER, &mut |core, line| observers[core](line))?;
-    let about = AllParts { noun: joined.noun(), switches: None, addition: Addition::default() };
+    let about = AllParts {
+        noun: joined.noun(),
+        switches: None,
+        times: Vec::new(),
+        addition: Addition::default(),
+    };
     report(json, &sessions, &runs, &about)
 }
 

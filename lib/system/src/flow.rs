@@ -132,8 +132,10 @@ pub(crate) struct DeclaredFlow {
     bytes: Option<At<u64>>,
     contract: Contract,
     latency_ns: Option<u64>,
-    /// The last program, if the way is computed, and the memory for messages of each hop.
+    /// The last program, if the way is computed, those that it leads through, and the memory for
+    /// messages of each hop.
     to: Option<At<String>>,
+    via: Vec<At<String>>,
     slots: Option<At<u64>>,
     hops: Vec<DeclaredHop>,
 }
@@ -176,6 +178,11 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     let latency_ns = table.duration("latency", 1..=TIME_MAX).map(|latency| latency.value);
     let hops = table.list("hop");
     let to = table.text("to", "to = \"right:display\"");
+    let via = table.texts("via", "via = [\"middle:filter\"]");
+    if let (None, Some(first)) = (&to, via.first()) {
+        let help = "add `to`, the last program, or write each `[[flow.hop]]`";
+        table.report.push(Problem::new(&first.span, "a flow with `via` and no `to`", help));
+    }
     let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
     match (&to, &slots, hops.first()) {
         (None, None, None) => {
@@ -201,7 +208,7 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     table.report_unknown();
     let hops = hops.into_iter().map(|raw| hop(raw, true, report)).collect();
     let contract = Contract { messages, per, burst, jitter };
-    DeclaredFlow { name, from, work_ns, bytes, contract, latency_ns, to, slots, hops }
+    DeclaredFlow { name, from, work_ns, bytes, contract, latency_ns, to, via, slots, hops }
 }
 
 /// Reads a hop. Only one of the flow itself has another way.

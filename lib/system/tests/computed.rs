@@ -126,3 +126,15 @@ fn a_way_that_cannot_be_is_refused_at_its_end() {
                 link";
     bad(&RING, &bare, |_| 1, "flow `f01` has no `slots`", help);
 }
+
+/// A flow that leads through a program and comes back has both parts computed.
+#[test]
+fn a_flow_may_lead_through_a_program_and_come_back() {
+    let back = flow(0, 2).replace("to = \"h2:on\"", "via = [\"h2:on\"]\nto = \"h0:on\"");
+    let hosts = several(read(4, &RING, &back, |_| 1));
+    assert_eq!(cables(&hosts), [["c01", "c12", "c12", "c01"]]);
+    let only =
+        flow(0, 2).replace("to = \"h2:on\"\n", "via = [\"h2:on\"]\n").replace("slots = 4\n", "");
+    let refused = read(4, &RING, &only, |_| 1).err().map(|bad| bad.plain()).unwrap_or_default();
+    assert!(refused.contains("a flow with `via` and no `to`"), "{refused}");
+}

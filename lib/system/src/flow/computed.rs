@@ -45,7 +45,8 @@ impl<'a> Computed<'a> {
         Computed { list, routes, all: Routes::shortest(&topology, |_| true), routers }
     }
 
-    /// Returns the hops of a flow to the program `to`; none if there is no way.
+    /// Returns the hops of a flow through the programs `via` to the program `to`; none if there is no
+    /// way.
     pub fn hops(
         &self,
         declared: &DeclaredFlow,
@@ -60,16 +61,36 @@ impl<'a> Computed<'a> {
         let Some(from) = declared.from.as_ref().and_then(|from| host(&from.value)) else {
             return Vec::new();
         };
-        let Some(end) = self.list.stop(Some(to), None, report) else { return Vec::new() };
-        let Some(path) = self.routes.path(from, end.host).filter(|path| !path.is_empty()) else {
-            let (title, help) = self.unreached(from, end.host);
+        let (mut hops, mut from) = (Vec::new(), from);
+        for to in declared.via.iter().chain([to]) {
+            let Some(end) = self.list.stop(Some(to), None, report) else { return Vec::new() };
+            let leg = self.leg(declared, (from, end.host), to, report);
+            if leg.is_empty() {
+                return Vec::new();
+            }
+            hops.extend(leg);
+            from = end.host;
+        }
+        hops
+    }
+
+    /// Returns the hops from one host to the program `to` of another.
+    fn leg(
+        &self,
+        declared: &DeclaredFlow,
+        (from, end): (usize, usize),
+        to: &At<String>,
+        report: &mut Report,
+    ) -> Vec<DeclaredHop> {
+        let Some(path) = self.routes.path(from, end).filter(|path| !path.is_empty()) else {
+            let (title, help) = self.unreached(from, end);
             report.push(Problem::new(&to.span, title, help));
             return Vec::new();
         };
         let hop = |leg: &Leg| {
             let cable = &self.list.cables[leg.cable];
             let far = cable.ends.iter().map(|end| end.host).find(|host| *host != leg.from)?;
-            let process = if far == end.host {
+            let process = if far == end {
                 to.value.clone()
             } else {
                 format!("{}:{}", self.list.hosts[far].name, self.routers[far]?)
