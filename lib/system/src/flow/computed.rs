@@ -45,8 +45,8 @@ impl<'a> Computed<'a> {
         Computed { list, routes, all: Routes::shortest(&topology, |_| true), routers }
     }
 
-    /// Returns the hops of a flow through the programs `via` to the program `to`; none if there is no
-    /// way.
+    /// Returns the hops of a flow through the programs `via` to the program `to`. There are none if
+    /// no way leads there.
     pub fn hops(
         &self,
         declared: &DeclaredFlow,
