@@ -39,6 +39,7 @@ pub fn run(request: &RunRequest, systems: Vec<System>) -> Result<u8, Failure> {
     refuse_format(&request.system, request.format)?;
     let several = Several::cores(systems);
     several.refuse(&request.system, &of_one(request))?;
+    several.refuse(&request.system, &[(request.iommu, "--iommu")])?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
     let options =

@@ -156,7 +156,7 @@ impl Several {
         let Some((_, option)) = of_one.iter().find(|(given, _)| *given) else { return Ok(()) };
         let help = match &self.file {
             Some(first) => format!("name the description of one: {first}"),
-            None => String::from("leave it out; `--trace` shows all"),
+            None => String::from("leave it out; `diapason sim --trace` shows all"),
         };
         Err(Failure::Input(format!(
             "error: `{option}` is about one {}, {} has {}\nhelp: {help}",

@@ -8,7 +8,7 @@ use super::perfetto::Sheet;
 use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets};
 use super::switches::SwitchReport;
 use super::watch::Watch;
-use super::{Listener, SimRequest};
+use super::{Listener, SeenTime, SimRequest};
 use crate::capture::CaptureRequest;
 use crate::commands::Addition;
 use crate::failure::Failure;
@@ -279,7 +279,7 @@ pub(super) fn simulate(
     let options =
         RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
     let unproved = request.length.unproved();
-    let (sessions, joined) =
+    let (mut sessions, joined) =
         several.assemble(&Workspace::find()?, &request.system, options, unproved)?;
     interrupt::await_signals()?;
     let breaks = sessions.iter().any(|(_, session)| !session.system.faults.is_empty());
@@ -308,17 +308,27 @@ pub(super) fn simulate(
         }
         _ => None,
     };
-    let times = match &joined {
-        Joined::By(joints) => &joints.times[..],
-        Joined::Cores => &[],
-    };
-    let times = times.iter().map(|it| it.seen(&runs, |host| joined.world(host))).collect();
+    let times = seen_times(&joined, &runs, &mut sessions);
     let about = AllParts { noun: joined.noun(), switches: switches.as_ref(), times, addition };
     let code = report(request.json, &sessions, &runs, &about)?;
     if let Some(asked) = asked {
         tell(&format!("\n{}", asked.life(&told)));
     }
     Ok(code)
+}
+
+/// Returns the common times in a run. A session is told if that of its host was not measured.
+fn seen_times(joined: &Joined, runs: &[FinishedRun], sessions: &mut [Named]) -> Vec<SeenTime> {
+    let promised = match joined {
+        Joined::By(joints) => &joints.times[..],
+        Joined::Cores => &[],
+    };
+    let times = promised.iter().map(|it| it.seen(runs, |host| joined.world(host)));
+    let times: Vec<SeenTime> = times.collect();
+    for (host, sentence) in times.iter().filter_map(SeenTime::unmeasured) {
+        sessions[host].1.unseen.push(sentence);
+    }
+    times
 }
 
 /// The results of several hosts or cores.

@@ -91,6 +91,16 @@ impl SeenTime {
         beyond.into_iter().chain(lost).collect()
     }
 
+    /// Returns the host that follows, and that its time was never compared, if it was not.
+    pub(crate) fn unmeasured(&self) -> Option<(usize, String)> {
+        let PromisedTime { wire, ends, .. } = &self.promised;
+        let sentence = format!(
+            "the common time of the wire {wire}: its hosts never both knew it long enough to be \
+             compared"
+        );
+        (self.compared == 0).then_some((ends[1].0, sentence))
+    }
+
     /// Returns the table of several; nothing without one.
     pub(crate) fn render(all: &[SeenTime]) -> String {
         let right = |name| (name, Align::Right);
@@ -128,6 +138,23 @@ mod tests {
         let common = common.map(Nanos);
         let report = TimeReport { adapter: 0, common, grandmaster: 1, unstamped: 0, lost: 0 };
         TimeRow { process: 1, at: Nanos(1), report }
+    }
+
+    #[test]
+    fn a_time_that_was_never_compared_is_not_measured() {
+        let promised = PromisedTime {
+            wire: "wire".to_owned(),
+            ends: [(1, 0), (2, 0)],
+            names: ["station", "drive"].map(str::to_owned),
+            bound: Nanos(10),
+        };
+        let seen = |compared| {
+            let promised = promised.clone();
+            SeenTime { promised, furthest: Nanos(0), compared, lost: [0, 0] }.unmeasured()
+        };
+        assert_eq!(seen(1), None);
+        let (host, sentence) = seen(0).unwrap();
+        assert!(host == 2 && sentence.starts_with("the common time of the wire wire"));
     }
 
     #[test]

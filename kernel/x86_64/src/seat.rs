@@ -2,9 +2,9 @@
 //!
 //! Each core has a kernel of its own: all run the same code, and each has its own copy of every
 //! static, at the same addresses (`boot/cores.rs`). So no path asks which core it is on, and no
-//! kernel has a lock. The hall is the one piece of memory that all kernels see. It has the
-//! doorbells that were rung, the segments in common, and whose turn it is at the serial port and
-//! at the controller of lines.
+//! kernel waits for another's decision. The hall is the one piece of memory that all see. It has
+//! the doorbells that were rung, the segments in common, and whose turn it is at the serial port
+//! and at the controller of lines.
 
 use crate::apic::{interrupt_core, interrupt_self};
 use crate::cpu;
