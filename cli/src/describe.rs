@@ -158,6 +158,39 @@ fn beside(folder: &Path) -> impl FnMut(&str) -> Result<(String, String), String>
     }
 }
 
+/// Reads and checks the description of a host as if its processes were on other cores.
+pub(crate) struct Placeable<'p> {
+    path: &'p Path,
+    text: String,
+}
+
+impl<'p> Placeable<'p> {
+    /// Reads the text in a file.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn read(path: &'p Path) -> Result<Placeable<'p>, Failure> {
+        Ok(Placeable { path, text: text_of(path)? })
+    }
+
+    /// Returns the names of processes that have to share a core, group by group.
+    ///
+    /// # Errors
+    /// Returns the mistakes in the form of a compiler's messages.
+    pub fn groups(&self) -> Result<Vec<Vec<String>>, Failure> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        diapason_system::companions(&shown(self.path), &self.text, beside(folder))
+            .map_err(|mistakes| refused(&mistakes))
+    }
+
+    /// Returns the system of each core, if the processes can be there.
+    pub fn placed(&self, cores: u16, core_of: &dyn Fn(&str) -> u16) -> Option<Vec<System>> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let name = shown(self.path);
+        diapason_system::parse_placed(&name, &self.text, beside(folder), (cores, core_of)).ok()
+    }
+}
+
 /// Returns what the description in a file became, as a description again.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ mod flow_tables;
 mod json;
 mod modes;
 mod network;
+mod place;
 mod render;
 mod sockets;
 mod states;
@@ -43,6 +44,9 @@ pub struct PlanRequest {
     /// Instructions a second, such as 25MHz or 2.4GHz [default: the description's `clock`].
     #[arg(long = "clock", value_name = "RATE", value_parser = clock)]
     pub clock_hz: Option<u64>,
+    /// Say on which cores the processes may be: as few as the plan holds with.
+    #[arg(long, conflicts_with_all = ["json", "format"])]
+    pub place: bool,
     /// Print the plan as JSON.
     #[arg(long)]
     pub json: bool,
@@ -62,6 +66,9 @@ impl PlanRequest {
 /// # Errors
 /// If the description makes no sense.
 pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
+    if request.place {
+        return place::place(&request.system, request.clock_hz);
+    }
     if request.format == Some(PlanFormat::Sarif) {
         return in_sarif(request);
     }

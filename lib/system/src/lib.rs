@@ -49,6 +49,7 @@ mod names;
 mod network;
 mod parts;
 mod pipe;
+mod placement;
 mod plugged;
 mod pulled;
 mod queues;
@@ -160,6 +161,51 @@ pub fn parse_united(
     one_core(whole(read, &mut find, |source, whole, report| {
         placed(source, whole, report, cores::unite)
     })??)
+}
+
+/// Reads the description `text` of a host as if its processes were on these of so many `cores`.
+/// `find` finds its parts, as for [`parse_any`].
+///
+/// # Errors
+/// Everything that is wrong with it, also processes that have to share a core and do not.
+pub fn parse_placed(
+    file_name: &str,
+    text: &str,
+    mut find: impl FnMut(&str) -> Result<(String, String), String>,
+    (cores, core_of): (u16, &dyn Fn(&str) -> u16),
+) -> Result<Vec<System>, Diagnostics> {
+    let mut report = Report::new();
+    let table = syntax::table(text, &mut report);
+    let read = (Source::new(file_name, text), table, report);
+    whole(read, &mut find, |source, whole, report| {
+        placed(source, whole, report, |declared| placement::place(declared, cores, core_of))
+    })?
+}
+
+/// Returns the names of the processes that have to share a core, group by group. `find` finds parts
+/// of the description `text`, as for [`parse_any`].
+///
+/// # Errors
+/// Everything that is wrong with it, with all processes on one core.
+pub fn companions(
+    file_name: &str,
+    text: &str,
+    mut find: impl FnMut(&str) -> Result<(String, String), String>,
+) -> Result<Vec<Vec<String>>, Diagnostics> {
+    let mut report = Report::new();
+    let table = syntax::table(text, &mut report);
+    let read = (Source::new(file_name, text), table, report);
+    whole(read, &mut find, |source, Whole { table, .. }, mut report| {
+        let mut declared = read::declarations(table, &mut report);
+        cores::unite(&mut declared);
+        expand(&mut declared);
+        cores::resolve(&mut declared);
+        check::declarations(&declared, &mut report);
+        match report.is_empty() {
+            true => Ok(placement::groups(&declared)),
+            false => Err(Diagnostics::new(source, report)),
+        }
+    })?
 }
 
 /// Finds no part of a description that is not a file.

@@ -3,7 +3,7 @@
 mod common;
 use common::built;
 use diapason_abi::archive::{Archive, Location, NONE};
-use diapason_system::{Diagnostics, System, parse, parse_cores};
+use diapason_system::{Diagnostics, System, companions, parse, parse_cores};
 
 /// Two cores with a process each, and `more`.
 fn two(more: &str) -> String {
@@ -156,4 +156,27 @@ fn a_chain_is_on_one_core() {
     assert!(gateway.contains(display));
     let apart = gateway.replacen(display, "name = \"display\"\ncore = 1\n", 1);
     refused(&with_second_core(&apart), "the threads of chain `panel` are on cores 0 and 1");
+}
+
+/// Processes that share something that cannot reach another core stay together.
+#[test]
+fn companions_share_more_than_segments_and_doorbells() {
+    let process = |name: &str, more: &str| {
+        format!("[[process]]\nname = \"{name}\"\nprogram = \"task\"\npriority = 1\n{more}\n")
+    };
+    let groups = |tables: &[String], objects: &str| {
+        let text = format!("[system]\nname = \"s\"\n{}{objects}", tables.concat());
+        let find = |file: &str| Err(format!("there is no {file}"));
+        companions("s.toml", &text, find).unwrap_or_else(|wrong| panic!("{wrong}"))
+    };
+    let segment = "[[segment]]\nname = \"board\"\nsize = \"4K\"\n";
+    let both = |used: &str| [process("a", used), process("b", used)];
+    let board = both("uses = [\"board\"]");
+    assert_eq!(groups(&board, segment), [["a"], ["b"]]);
+    assert_eq!(groups(&board, &format!("{segment}dma = true\n")), [["a", "b"]]);
+    let lock = both("uses = [\"lock\"]");
+    assert_eq!(groups(&lock, "[[semaphore]]\nname = \"lock\"\n"), [["a", "b"]]);
+    // The process of that name supervises all that say nothing.
+    let watched = [process("a", ""), process("supervisor", "")];
+    assert_eq!(groups(&watched, ""), [["a", "supervisor"]]);
 }
