@@ -212,7 +212,7 @@ fn a_computed_way_has_the_bill_of_a_written_one() {
             other => panic!("{other:?}"),
         }
     };
-    let [written, computed] = [true, false].map(|is_written| list(is_written));
+    let [written, computed] = [true, false].map(list);
     assert_eq!(written.flows, computed.flows);
     let plan = NetworkPlan::of(&computed);
     assert!(plan.holds(), "{:?}", plan.refused);
