@@ -20,9 +20,9 @@ fn refused(arguments: &[&str], says: &str, help: &str) {
 
 #[test]
 fn what_takes_one_core_refuses_several() {
-    for command in ["run", "image"] {
-        let says = "has 2 cores, and this command takes one";
-        refused(&[command, CORES], says, "help: write `cores = 1`");
+    for option in [&["--record", "flight"][..], &["--candump", "logs"], &["--iommu"]] {
+        let says = format!("`{}` is about one core", option[0]);
+        refused(&[&["run", CORES], option].concat(), &says, "help: leave it out");
     }
     for option in [&["--explain", "worst"][..], &["--search", "3"], &["--histogram"]] {
         let says = format!("`{}` is about one core", option[0]);
