@@ -12,24 +12,21 @@ use crate::console::Line;
 use crate::failure::Failure;
 use crate::formats::RunFormat;
 use crate::interrupt;
-use crate::live::live_from;
 use crate::outcome::Outcome;
 use crate::plugged;
 use crate::qemu::{self, Boot, MEMORY_MIB_MIN, patience};
 use crate::session::{FinishedRun, Session};
-use crate::several::{AllParts, Named, Several, refuse_format, report};
+use crate::several::{AllParts, Named, Several, live_parts, refuse_format, report};
 use crate::surroundings::emulable;
 use crate::together::of_one;
 use crate::tools::QEMU;
 use crate::workspace::Workspace;
-use diapason_abi::archive::{add_flags, flags};
+use diapason_abi::archive::{ARCHIVE_ALIGN, add_flags, flags};
 use diapason_abi::served::{Facility, Served};
 use diapason_system::{RunOptions, System};
 
 /// The clock of a run goes 2^n times slower than the computer's. A pause of 10 ms is 0.6 ms then.
 const SLOWER: u32 = 4;
-/// Archives begin at multiples of this.
-const ALIGN: usize = 8;
 
 /// Boots the cores of a host and reports on each.
 ///
@@ -50,13 +47,7 @@ pub fn run(request: &RunRequest, systems: Vec<System>) -> Result<u8, Failure> {
     share_kernel(&workspace, &mut sessions)?;
     interrupt::await_signals()?;
     let json = RunFormat::of(request.json, request.format).is_for_programs();
-    let mut observers: Vec<_> = sessions
-        .iter()
-        .map(|(name, session)| {
-            let whose = format!("core {name} ");
-            live_from(whose, json, session.names.clone(), session.promises())
-        })
-        .collect();
+    let mut observers = live_parts(&sessions, &joined, json);
     let runs = boot(&workspace, &mut sessions, SLOWER, &mut |core, line| observers[core](line))?;
     let about = AllParts {
         noun: joined.noun(),
@@ -84,7 +75,7 @@ pub fn share_kernel(workspace: &Workspace, sessions: &mut [Named]) -> Result<(),
 pub fn archives(sessions: &[&Session], slower: u32) -> Vec<u8> {
     let mut all = Vec::new();
     for session in sessions {
-        let from = all.len().next_multiple_of(ALIGN);
+        let from = all.len().next_multiple_of(ARCHIVE_ALIGN);
         all.resize(from, 0);
         all.extend_from_slice(&session.archive);
         add_flags(&mut all[from..], slower << flags::SLOWER_FROM);

@@ -323,10 +323,10 @@ impl Boot<'_> {
         self.run_cores(target, &mut |_, line| observer(line))
     }
 
-    /// As [`Boot::run`]; the observer is also told the core that says a line.
+    /// Does what [`Boot::run`] does; the observer is also told which core says a line.
     ///
     /// # Errors
-    /// As of that.
+    /// If the emulator cannot be started or its files not be used.
     pub fn run_cores(
         &self,
         target: &Path,

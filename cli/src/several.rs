@@ -2,8 +2,10 @@
 //! before and after the run.
 
 use crate::commands::{Addition, as_json, as_tables, code, holds};
+use crate::console::Line;
 use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
 use crate::formats::{RunFormat, named};
+use crate::live::live_from;
 use crate::metal::Built;
 use crate::outcome::{ChainPromise, FORMAT, RunVerdict};
 use crate::output::{note, say};
@@ -212,6 +214,20 @@ fn class(list: &Hosts, flow: &Flow) -> usize {
     };
     let socket = &list.hosts[flow.from.host].system.sockets[from];
     socket.priority.unwrap_or(0).into()
+}
+
+/// Returns what shows the lines of each part as they come, behind its name.
+pub(crate) fn live_parts(
+    sessions: &[Named],
+    joined: &Joined,
+    json: bool,
+) -> Vec<impl FnMut(&Line) + use<>> {
+    let names: Vec<String> = sessions.iter().map(|(name, _)| joined.called(name)).collect();
+    let width = names.iter().map(String::len).max().unwrap_or(0);
+    let live = |(name, (_, session)): (&String, &Named)| {
+        live_from(format!("{name:width$} "), json, session.names.clone(), session.promises())
+    };
+    names.iter().zip(sessions).map(live).collect()
 }
 
 /// Refuses a format that is for one host.

@@ -45,6 +45,8 @@ pub const TABLE_MAX: u16 = 64;
 pub const OBJECTS_MAX: u16 = 1024;
 /// Most cores of a host. The archives of the others lie behind that of the first.
 pub const CORES_MAX: usize = 8;
+/// Each of these archives begins at a multiple of this.
+pub const ARCHIVE_ALIGN: usize = 8;
 
 /// Options of a run, in the header.
 pub mod flags {

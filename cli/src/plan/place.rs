@@ -9,7 +9,7 @@
 
 use super::{Plan, Verdict};
 use crate::describe::{Placeable, describe_any, one_host};
-use crate::failure::{BROKEN, Failure, HOLDS};
+use crate::failure::{BROKEN, Failure};
 use crate::output::say;
 use crate::table::{Align, TextTable};
 use diapason_abi::archive::CORES_MAX;
@@ -20,72 +20,94 @@ use std::path::Path;
 /// Most sets of groups that are planned: a set of a large system takes a tenth of a second.
 const PLANS_MAX: usize = 2_000;
 
+/// Most groups: a set of them is a word.
+const GROUPS_MAX: usize = 63;
+
 /// Says where processes may be.
 ///
 /// # Errors
-/// If the description makes no sense.
+/// If the description makes no sense, or has too many groups.
 pub(super) fn place(path: &Path, clock_hz: Option<u64>) -> Result<u8, Failure> {
     if let Ok(list @ Description::Several(_)) = describe_any(path) {
         one_host(path, list)?;
     }
     let placeable = Placeable::read(path)?;
     let groups = placeable.groups()?;
-    let mut search =
-        Search { holds: &|set| holds(&placeable, &groups, set, clock_hz), known: BTreeMap::new() };
-    for cores in 1..=CORES_MAX.min(groups.len()) {
-        let found = search.spread(groups.len(), cores);
-        if let Some(sets) = found.filter(|sets| all_hold(&placeable, &groups, sets, clock_hz)) {
-            say(&told(&groups, &sets));
-            return Ok(HOLDS);
+    if groups.len() > GROUPS_MAX {
+        return Err(Failure::Input(format!(
+            "error: {} has {} groups of processes, and `--place` takes {GROUPS_MAX}\n\
+             help: write `core` in each `[[process]]`",
+            path.display(),
+            groups.len()
+        )));
+    }
+    let room = Room { placeable, groups, clock_hz };
+    let count = room.groups.len();
+    let mut search = Search { holds: &|set| room.holds(set), known: BTreeMap::new() };
+    for cores in 1..=CORES_MAX.min(count) {
+        let Some(sets) = search.spread(count, cores) else { continue };
+        match room.verdict(&sets) {
+            Verdict::DoesNotHold => {}
+            verdict => {
+                say(&told(&room.groups, &sets, verdict));
+                return Ok(super::code(verdict));
+            }
         }
     }
     let why = match search.known.len() >= PLANS_MAX {
         true => format!("none was found among {PLANS_MAX} sets of processes"),
         false => format!("none holds with up to {CORES_MAX} cores"),
     };
-    let alone: Vec<String> = (0..groups.len())
+    let alone: Vec<String> = (0..count)
         .filter(|group| search.known.get(&(1 << group)) == Some(&false))
-        .map(|group| format!("\n{} on a core of their own: does not hold", listed(&groups[group])))
+        .map(|group| listed(&room.groups[group]))
+        .map(|group| format!("\n{group} on a core of their own: does not hold"))
         .collect();
     say(&format!("{}: no placement: {why}{}", path.display(), alone.concat()));
     Ok(BROKEN)
 }
 
-/// Returns whether a core with these groups holds, whatever is on another one.
-fn holds(
-    placeable: &Placeable<'_>,
-    groups: &[Vec<String>],
-    set: u64,
+/// The groups of a description, which can be on any cores.
+struct Room<'p> {
+    placeable: Placeable<'p>,
+    groups: Vec<Vec<String>>,
     clock_hz: Option<u64>,
-) -> bool {
-    let whole = set.count_ones() as usize == groups.len();
-    let is_in = |name: &str| {
-        let group = groups.iter().position(|group| group.iter().any(|own| own == name));
-        group.is_none_or(|group| set >> group & 1 == 1)
-    };
-    let cores = if whole { 1 } else { 2 };
-    let systems = placeable.placed(cores, &|name| u16::from(!is_in(name)));
-    let Some(first) = systems.as_ref().and_then(|systems| systems.first()) else { return false };
-    Plan::of(first, clock_hz.unwrap_or(first.clock_hz)).verdict() != Verdict::DoesNotHold
 }
 
-/// Returns whether all cores hold in the end. Each has a smaller part of the memory then.
-fn all_hold(
-    placeable: &Placeable<'_>,
-    groups: &[Vec<String>],
-    sets: &[u64],
-    clock_hz: Option<u64>,
-) -> bool {
-    let core_of = |name: &str| {
-        let group = groups.iter().position(|group| group.iter().any(|own| own == name));
-        let core = group.and_then(|group| sets.iter().position(|set| set >> group & 1 == 1));
-        core.unwrap_or(0) as u16
-    };
-    let holds = |system: &System| {
-        Plan::of(system, clock_hz.unwrap_or(system.clock_hz)).verdict() != Verdict::DoesNotHold
-    };
-    let systems = placeable.placed(sets.len() as u16, &core_of);
-    systems.is_some_and(|systems| systems.iter().all(holds))
+impl Room<'_> {
+    fn group_of(&self, name: &str) -> Option<usize> {
+        self.groups.iter().position(|group| group.iter().any(|own| own == name))
+    }
+
+    fn verdict_of(&self, system: &System) -> Verdict {
+        Plan::of(system, self.clock_hz.unwrap_or(system.clock_hz)).verdict()
+    }
+
+    /// Returns whether a core with these groups holds, whatever is on another one.
+    fn holds(&self, set: u64) -> bool {
+        let cores = if set.count_ones() as usize == self.groups.len() { 1 } else { 2 };
+        let core_of =
+            |name: &str| u16::from(self.group_of(name).is_some_and(|it| set >> it & 1 == 0));
+        let systems = self.placeable.placed(cores, &core_of).unwrap_or_default();
+        systems.first().is_some_and(|first| self.verdict_of(first) != Verdict::DoesNotHold)
+    }
+
+    /// Returns the verdict on all cores in the end: each has a smaller part of the memory then.
+    /// Cores that promise nothing do not change it, unless all do.
+    fn verdict(&self, sets: &[u64]) -> Verdict {
+        let core_of = |name: &str| {
+            let group = self.group_of(name);
+            let core = group.and_then(|group| sets.iter().position(|set| set >> group & 1 == 1));
+            core.unwrap_or(0) as u16
+        };
+        let Some(systems) = self.placeable.placed(sets.len() as u16, &core_of) else {
+            return Verdict::DoesNotHold;
+        };
+        let verdicts: Vec<Verdict> = systems.iter().map(|it| self.verdict_of(it)).collect();
+        let first = [Verdict::DoesNotHold, Verdict::Holds];
+        let worst = first.into_iter().find(|verdict| verdicts.contains(verdict));
+        worst.unwrap_or(Verdict::PromisesNothing)
+    }
 }
 
 /// The search for the groups of each core.
@@ -99,7 +121,7 @@ impl Search<'_> {
     /// Returns the groups of each of so many cores, if they hold.
     fn spread(&mut self, groups: usize, cores: usize) -> Option<Vec<u64>> {
         let mut sets = vec![0; cores];
-        self.go_on(0, groups.min(63), &mut sets).then_some(sets)
+        self.go_on(0, groups, &mut sets).then_some(sets)
     }
 
     /// Puts the groups from `next` on onto cores. The first empty core stands for all of them.
@@ -137,7 +159,7 @@ fn listed(group: &[String]) -> String {
 }
 
 /// Returns the placement as a table, and what to write.
-fn told(groups: &[Vec<String>], sets: &[u64]) -> String {
+fn told(groups: &[Vec<String>], sets: &[u64], verdict: Verdict) -> String {
     let mut table = TextTable::new(&[("core", Align::Right), ("processes", Align::Left)]);
     for (core, set) in sets.iter().enumerate() {
         for (number, group) in groups.iter().enumerate() {
@@ -150,12 +172,17 @@ fn told(groups: &[Vec<String>], sets: &[u64]) -> String {
         1 => "one core is enough".to_owned(),
         cores => format!("write `cores = {cores}` in `[system]`, and `core` in each `[[process]]`"),
     };
-    format!("{}\n{write}; the plan of each core holds then", table.render())
+    let then = match verdict {
+        Verdict::PromisesNothing => "no plan promises anything",
+        _ => "the plan of each core holds then",
+    };
+    format!("{}\n{write}; {then}", table.render())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::{HOLDS, UNPROVED};
 
     /// A core holds groups of at most 10 in all.
     fn placed(sizes: &[u64], cores: usize) -> Option<Vec<u64>> {
@@ -226,13 +253,21 @@ size = "4K"
         let placeable = Placeable::read(&path).unwrap();
         let groups = placeable.groups().unwrap();
         assert_eq!(groups, [vec!["first"], vec!["second", "third"]]);
-        assert!(!holds(&placeable, &groups, 0b11, None), "120 % of a core");
-        assert!(holds(&placeable, &groups, 0b10, None));
-        assert!(all_hold(&placeable, &groups, &[0b01, 0b10], None));
+        let room = Room { placeable, groups, clock_hz: None };
+        assert!(!room.holds(0b11), "120 % of a core");
+        assert!(room.holds(0b10));
+        assert_eq!(room.verdict(&[0b01, 0b10]), Verdict::Holds);
         assert_eq!(place(&path, None), Ok(HOLDS));
         // The pair alone takes more than a core.
         std::fs::write(&path, THREE.replace("budget = \"2ms\"", "budget = \"5ms\"")).unwrap();
         assert_eq!(place(&path, None), Ok(BROKEN));
+        // A system without a VCPU fits anywhere, and nothing is promised of it.
+        let process = |name: usize| {
+            format!("[[process]]\nname = \"p{name}\"\nprogram = \"task\"\npriority = 1\n")
+        };
+        let few: String = (0..2).map(process).collect();
+        std::fs::write(&path, format!("[system]\nname = \"few\"\n{few}")).unwrap();
+        assert_eq!(place(&path, None), Ok(UNPROVED));
         std::fs::remove_file(&path).unwrap();
     }
 }

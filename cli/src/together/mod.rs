@@ -12,13 +12,12 @@ use crate::describe::refused;
 use crate::failure::Failure;
 use crate::formats::RunFormat;
 use crate::interrupt;
-use crate::live::live_from;
 use crate::outcome::NetworkRow;
 use crate::output::tell;
 use crate::plan::{NetworkPlan, cleared_network};
 use crate::plugged::{self, PORTS_MAX};
 use crate::session::Session;
-use crate::several::{AllParts, Several, refuse_format, report};
+use crate::several::{AllParts, Several, live_parts, refuse_format, report};
 use crate::tools::QEMU;
 use crate::workspace::Workspace;
 use diapason_abi::Nanos;
@@ -60,14 +59,7 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     let sessions = own;
     interrupt::await_signals()?;
     let json = RunFormat::of(request.json, request.format).is_for_programs();
-    let width = sessions.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut observers: Vec<_> = sessions
-        .iter()
-        .map(|(name, session)| {
-            let whose = format!("{name:width$} ");
-            live_from(whose, json, session.names.clone(), session.promises())
-        })
-        .collect();
+    let mut observers = live_parts(&sessions, &joined, json);
     let parts: Vec<_> = sessions.iter().map(|(_, session)| session).collect();
     let HostRuns { mut runs, consoles, served } =
         boot(&workspace, &parts, joined.cables(), &mut |host, line| observers[host](line))?;

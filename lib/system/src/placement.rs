@@ -6,10 +6,8 @@
 //! placement is right.
 
 use crate::declared::{Declared, DeclaredProcess, DeclaredVcpu, Supervision};
+use crate::names::SUPERVISOR;
 use crate::source::At;
-
-/// The name of the process that supervises all others that say nothing.
-const SUPERVISOR: &str = "supervisor";
 
 /// Puts each process on the core that `core_of` names, of so many.
 pub(crate) fn place(declared: &mut Declared, cores: u16, core_of: &dyn Fn(&str) -> u16) {

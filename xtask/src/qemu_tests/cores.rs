@@ -8,7 +8,7 @@ use super::Observed;
 use crate::compare::{Recording, lives};
 use crate::tally::Tally;
 use diapason::console::Line;
-use diapason::cores::boot;
+use diapason::cores::{archives, boot};
 use diapason::hardware::{Firmware, Inserted, Medium, OVMF};
 use diapason::metal::Built;
 use diapason::plan::{Plan, Unproved};
@@ -351,12 +351,8 @@ fn beside_storm(stage: &Stage<'_>) -> Result<(), String> {
 /// Two archives for a machine with one processor.
 fn too_few(stage: &Stage<'_>) -> Result<(), String> {
     let sessions = stage.recorded(&stage.text()?)?;
-    let archives = sessions.iter().map(|(_, session)| &session.archive);
-    let mut archive = Vec::new();
-    for own in archives {
-        archive.resize(archive.len().next_multiple_of(8), 0);
-        archive.extend_from_slice(own);
-    }
+    let all: Vec<&Session> = sessions.iter().map(|(_, session)| session).collect();
+    let archive = archives(&all, 0);
     let machine = Boot { archive: &archive, ..sessions[0].1.boot() };
     let mut refusals = Vec::new();
     let booted = machine.run(&stage.workspace.target(), &mut |line| {

@@ -26,7 +26,7 @@ use crate::{cpu, handover};
 use core::hint::spin_loop;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering;
-use diapason_abi::archive::{CORES_MAX, MAGIC, Refusal};
+use diapason_abi::archive::{ARCHIVE_ALIGN, CORES_MAX, MAGIC, Refusal};
 use diapason_abi::{Nanos, PAGE};
 
 // From `boot.s`.
@@ -36,9 +36,8 @@ unsafe extern "C" {
     static core_root: u32;
 }
 
-/// Where an archive says how long it is, and where the next one may begin.
+/// Where an archive says how long it is.
 const LENGTH_AT: usize = 16;
-const ALIGN: usize = 8;
 
 /// Where another core begins, in real mode, has to be below this.
 const LOW_END: u64 = 0x9_f000;
@@ -68,7 +67,8 @@ fn archives(bytes: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
         let (magic, length) = (rest.first_chunk::<8>()?, rest.get(LENGTH_AT..)?.first_chunk()?);
         let own = rest;
         let length = u32::from_le_bytes(*length) as usize;
-        rest = rest.get(length.next_multiple_of(ALIGN).max(ALIGN)..).unwrap_or_default();
+        let next = length.next_multiple_of(ARCHIVE_ALIGN).max(ARCHIVE_ALIGN);
+        rest = rest.get(next..).unwrap_or_default();
         (*magic == MAGIC.to_le_bytes()).then_some(own)
     })
 }
