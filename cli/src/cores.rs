@@ -53,9 +53,10 @@ pub fn run(request: &RunRequest, systems: Vec<System>) -> Result<u8, Failure> {
         noun: joined.noun(),
         switches: None,
         times: Vec::new(),
+        each: Vec::new(),
         addition: Addition::default(),
     };
-    report(json, &sessions, &runs, &about)
+    report(json, &sessions, &runs, about)
 }
 
 /// Puts all cores on one kernel, with what any of them needs.

@@ -115,6 +115,11 @@ impl Joined {
         }
     }
 
+    /// Returns the name of a folder for what is written about a part.
+    pub(crate) fn folder(&self, name: &str) -> String {
+        self.called(name).replace(' ', "-")
+    }
+
     /// Keeps the possible faults: a core does not lose its power alone.
     pub(crate) fn possible(&self, mut faults: Vec<InjectedFault>) -> Vec<InjectedFault> {
         if matches!(self, Joined::Cores) {
@@ -143,6 +148,11 @@ impl Several {
         let parts = cores.into_iter().map(named).collect();
         let flows = Vec::new();
         Several { parts, joined: Joined::Cores, forms: true, file: None, flows, marked: false }
+    }
+
+    /// Returns the systems of the parts.
+    pub fn systems(&self) -> Vec<&System> {
+        self.parts.iter().map(|(_, system)| system).collect()
     }
 
     /// Lets programs mark the works that they do.
@@ -253,6 +263,8 @@ pub(crate) struct AllParts<'a> {
     pub switches: Option<&'a SwitchReport>,
     /// The common times of hosts.
     pub times: Vec<SeenTime>,
+    /// Anything else about each part, in their order; empty if there is nothing.
+    pub each: Vec<Addition>,
     /// Anything else about all parts together.
     pub addition: Addition,
 }
@@ -265,21 +277,24 @@ pub(crate) fn report(
     json: bool,
     sessions: &[Named],
     runs: &[FinishedRun],
-    about: &AllParts<'_>,
+    about: AllParts<'_>,
 ) -> Result<u8, Failure> {
-    let AllParts { noun, switches, ref times, .. } = *about;
+    let AllParts { noun, switches, times, mut each, addition } = about;
+    each.resize_with(sessions.len(), Addition::default);
     let mut lost = switches.map(SwitchReport::findings).unwrap_or_default();
     lost.extend(times.iter().flat_map(SeenTime::findings));
     let judged: Vec<RunVerdict> =
         sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
-    let each = sessions.iter().zip(runs).zip(&judged);
-    let each = each.map(|(((name, session), run), verdict)| (name, session, run, verdict));
+    let parts = || sessions.iter().zip(runs).zip(&judged);
+    let each = parts().zip(each).map(|((((name, session), run), verdict), addition)| {
+        (name, session, run, verdict, addition)
+    });
     if json {
         let object =
-            |(name, session, run, verdict): (&String, &Session, &FinishedRun, &RunVerdict)| {
-                named(noun, name, as_json(session, run, verdict, Addition::default()))
+            |(name, session, run, verdict, addition): (&String, &Session, &_, &_, Addition)| {
+                named(noun, name, as_json(session, run, verdict, addition))
             };
-        let all_hold = each.clone().all(|(_, session, run, verdict)| holds(session, run, verdict));
+        let all_hold = parts().all(|(((_, session), run), verdict)| holds(session, run, verdict));
         let all_hold = all_hold && lost.is_empty();
         let proved = sessions.iter().all(|(_, session)| session.proved);
         let objects: Value = each.map(object).collect();
@@ -290,7 +305,9 @@ pub(crate) fn report(
             "proved": proved,
             format!("{noun}s"): objects,
         });
-        all.as_object_mut().into_iter().for_each(|all| all.extend(about.addition.json.clone()));
+        if let Some(all) = all.as_object_mut() {
+            all.extend(addition.json);
+        }
         if let Some(switches) = switches {
             all["switches"] = switches.to_json().into();
             all["gates"] = switches.gated_json().into();
@@ -299,15 +316,15 @@ pub(crate) fn report(
         }
         say(&format!("{all:#}"));
     } else {
-        for (name, session, run, verdict) in each {
-            let tables = as_tables(session, run, verdict, Addition::default());
+        for (name, session, run, verdict, addition) in each {
+            let tables = as_tables(session, run, verdict, addition);
             say(&format!("\n{noun} {name}\n\n{tables}"));
         }
-        if !about.addition.text.is_empty() {
-            say(&format!("\n{}", about.addition.text.trim_end()));
+        if !addition.text.is_empty() {
+            say(&format!("\n{}", addition.text.trim_end()));
         }
         let switched = switches.map(SwitchReport::render).unwrap_or_default();
-        for tables in [switched, SeenTime::render(times)] {
+        for tables in [switched, SeenTime::render(&times)] {
             if !tables.is_empty() {
                 say(&format!("\n{tables}"));
             }

@@ -64,10 +64,11 @@ pub struct Witnesses {
 }
 
 impl Witnesses {
-    /// Returns no witnesses yet, of a search through `count` seeds from `from` on.
+    /// Returns no witnesses yet, of a search through `count` seeds from `from` on. `text` is the
+    /// key of the description.
     #[must_use]
-    pub fn new(system: &System, from: u64, count: u64, options: Vec<String>) -> Witnesses {
-        let (text, seeds) = (system.text_key(), (from, count));
+    pub fn new(text: u64, from: u64, count: u64, options: Vec<String>) -> Witnesses {
+        let seeds = (from, count);
         Witnesses { format: FORMAT, text, seeds, options, witnesses: Vec::new() }
     }
 

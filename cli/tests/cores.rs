@@ -24,10 +24,26 @@ fn what_takes_one_core_refuses_several() {
         let says = format!("`{}` is about one core", option[0]);
         refused(&[&["run", CORES], option].concat(), &says, "help: leave it out");
     }
-    for option in [&["--explain", "worst"][..], &["--search", "3"], &["--histogram"]] {
+    let address = "127.0.0.1:0";
+    for option in [&["--gdb", address][..], &["--can-server", address]] {
         let says = format!("`{}` is about one core", option[0]);
         refused(&[&["sim", CORES], option].concat(), &says, "help: leave it out");
     }
+    let witness = ["sim", CORES, "--search", "3", "--witness"];
+    refused(&witness, "`--witness` is about one core", "help: leave it out");
+    let fault = |text| ["sim", CORES, "--fault", text];
+    refused(&fault("1s crash nobody"), "no process is called `nobody`", "help: name `controller`");
+    refused(&fault("1s reboot 1s"), "is about a whole host", "cannot lose its power");
+    let explained = ["sim", CORES, "--explain", "hog.x:1"];
+    refused(&explained, "names no job", "processes: controller, logger, hog");
+}
+
+#[test]
+fn groups_are_spread_over_so_many_cores() {
+    let wide = diapason(&["plan", CORES, "--place", "--cores", "3"]);
+    let said = String::from_utf8(wide.stdout).unwrap();
+    assert!(said.contains("   0   30.00 %  controller\n   1    5.00 %  logger\n"), "{said}");
+    refused(&["plan", CORES, "--place", "--cores", "4"], "has 3 groups", "write `--cores 3`");
 }
 
 #[test]

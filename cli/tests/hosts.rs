@@ -26,7 +26,8 @@ fn what_is_about_one_host_refuses_several() {
     refused(&["run", HOSTS, "--record", "x"], "`--record` is about one host");
     refused(&["run", HOSTS, "--pcap", "x"], "`--pcap` is about one host");
     refused(&["sim", HOSTS, "--explain", "worst"], "`--explain` is about one host");
-    refused(&["sim", HOSTS, "--search", "3"], "`--search` is about one host");
+    let faults = ["sim", HOSTS, "--search", "3", "--faults"];
+    refused(&faults, "`--search --faults` is about one host");
 }
 
 #[test]

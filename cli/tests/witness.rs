@@ -40,7 +40,7 @@ fn keep(path: &Path) -> Vec<Closeness> {
     });
     let halves: Vec<Closeness> = halves.collect();
     let options = ["--for", "2s"].map(String::from).to_vec();
-    let mut witnesses = Witnesses::new(&system, 5, 8, options);
+    let mut witnesses = Witnesses::new(system.text_key(), 5, 8, options);
     halves.iter().for_each(|it| witnesses.note(Witness::new(7, it.clone())));
     witnesses.keep(path).unwrap();
     halves

@@ -12,6 +12,7 @@ mod lives;
 mod mailed;
 mod on_time;
 mod pages;
+mod parts;
 mod pulled;
 mod routed;
 pub mod samples;
@@ -33,8 +34,9 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 17] = [
+    let steps: [(&str, Check); 18] = [
         ("a search finds the same with one process and with two", search),
+        ("simulator: hosts and cores are searched, explained and captured", parts::check),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
         ("simulator: messages of a CAN controller are in time", buffers::check),

@@ -48,6 +48,15 @@ pub struct CaptureRequest {
 }
 
 impl CaptureRequest {
+    /// Returns the same captures in a folder of this name within each folder.
+    #[must_use]
+    pub fn within(self, name: &str) -> CaptureRequest {
+        let CaptureRequest { pcap, candump, asc, blf, can_server } = self;
+        let [pcap, candump, asc, blf] =
+            [pcap, candump, asc, blf].map(|folder| folder.map(|folder| folder.join(name)));
+        CaptureRequest { pcap, candump, asc, blf, can_server }
+    }
+
     /// Returns whether a capture is wanted.
     #[must_use]
     pub fn is_some(&self) -> bool {

@@ -31,6 +31,7 @@ use crate::formats::PlanFormat;
 use crate::formats::sarif::{self, FindingRule};
 use crate::output::{is_coloured, tell, write};
 use crate::project;
+use diapason_abi::archive::CORES_MAX;
 use diapason_system::{Description, Diagnostics, System};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -47,12 +48,20 @@ pub struct PlanRequest {
     /// Say on which cores the processes may be: as few as the plan holds with.
     #[arg(long, conflicts_with_all = ["json", "format"])]
     pub place: bool,
+    /// With `--place`: on so many cores, so that the fullest has as much left as possible.
+    #[arg(long, value_name = "N", requires = "place", value_parser = cores())]
+    pub cores: Option<u16>,
     /// Print the plan as JSON.
     #[arg(long)]
     pub json: bool,
     /// Print the plan in this format; `--json` is short for `--format json`.
     #[arg(long, value_name = "FORMAT", value_enum, conflicts_with = "json")]
     pub format: Option<PlanFormat>,
+}
+
+/// Reads a number of cores that a host can have.
+fn cores() -> impl clap::builder::TypedValueParser<Value = u16> {
+    clap::value_parser!(u16).range(1..=CORES_MAX as i64)
 }
 
 impl PlanRequest {
@@ -67,7 +76,7 @@ impl PlanRequest {
 /// If the description makes no sense.
 pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
     if request.place {
-        return place::place(&request.system, request.clock_hz);
+        return place::place(request);
     }
     if request.format == Some(PlanFormat::Sarif) {
         return in_sarif(request);

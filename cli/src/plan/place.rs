@@ -1,13 +1,14 @@
 //! `diapason plan --place`: on which cores the processes of a host may be, as few as the plan holds
-//! with.
+//! with, or on so many with the largest margin.
 //!
 //! Processes that share more than segments and doorbells share a core (`Placeable::groups`). Each
 //! core is planned for itself, so whether a core holds depends on its own groups only. The search
 //! puts one group after another on each core that may still hold it, and asks the plan once for
 //! every set of groups. More on a core never mends its plan, so a set that does not hold ends its
-//! branch.
+//! branch. The margin is what the fullest core has left of its time. The search for the largest
+//! repeats that for ever fuller limits: a placement that is found is the limit of the next search.
 
-use super::{Plan, Verdict};
+use super::{Plan, PlanRequest, Verdict};
 use crate::describe::{Placeable, describe_any, one_host};
 use crate::failure::{BROKEN, Failure};
 use crate::output::say;
@@ -27,7 +28,8 @@ const GROUPS_MAX: usize = 63;
 ///
 /// # Errors
 /// If the description makes no sense, or has too many groups.
-pub(super) fn place(path: &Path, clock_hz: Option<u64>) -> Result<u8, Failure> {
+pub(super) fn place(request: &PlanRequest) -> Result<u8, Failure> {
+    let path: &Path = &request.system;
     if let Ok(list @ Description::Several(_)) = describe_any(path) {
         one_host(path, list)?;
     }
@@ -41,25 +43,38 @@ pub(super) fn place(path: &Path, clock_hz: Option<u64>) -> Result<u8, Failure> {
             groups.len()
         )));
     }
-    let room = Room { placeable, groups, clock_hz };
+    let room = Room { placeable, groups, clock_hz: request.clock_hz };
     let count = room.groups.len();
-    let mut search = Search { holds: &|set| room.holds(set), known: BTreeMap::new() };
-    for cores in 1..=CORES_MAX.min(count) {
-        let Some(sets) = search.spread(count, cores) else { continue };
+    let mut search = Search { reserved: &|set| room.reserved(set), known: BTreeMap::new() };
+    let (least, most) = request.cores.map_or((1, CORES_MAX), |cores| (cores.into(), cores.into()));
+    if least > count {
+        return Err(Failure::Input(format!(
+            "error: {} has {count} groups of processes, and {least} cores need as many\n\
+             help: write `--cores {count}`, or less",
+            path.display()
+        )));
+    }
+    for cores in least..=most.min(count) {
+        let found = match request.cores {
+            None => search.spread(count, cores, FULL),
+            Some(_) => search.widest(count, cores),
+        };
+        let Some(sets) = found else { continue };
         match room.verdict(&sets) {
             Verdict::DoesNotHold => {}
             verdict => {
-                say(&told(&room.groups, &sets, verdict));
+                say(&told(&room, &sets, verdict));
                 return Ok(super::code(verdict));
             }
         }
     }
     let why = match search.known.len() >= PLANS_MAX {
         true => format!("none was found among {PLANS_MAX} sets of processes"),
-        false => format!("none holds with up to {CORES_MAX} cores"),
+        false if least == most => "none holds with so many cores".to_owned(),
+        false => format!("none holds with up to {most} cores"),
     };
     let alone: Vec<String> = (0..count)
-        .filter(|group| search.known.get(&(1 << group)) == Some(&false))
+        .filter(|group| search.known.get(&(1 << group)) == Some(&None))
         .map(|group| listed(&room.groups[group]))
         .map(|group| format!("\n{group} on a core of their own: does not hold"))
         .collect();
@@ -79,17 +94,19 @@ impl Room<'_> {
         self.groups.iter().position(|group| group.iter().any(|own| own == name))
     }
 
-    fn verdict_of(&self, system: &System) -> Verdict {
-        Plan::of(system, self.clock_hz.unwrap_or(system.clock_hz)).verdict()
+    fn plan_of(&self, system: &System) -> Plan {
+        Plan::of(system, self.clock_hz.unwrap_or(system.clock_hz))
     }
 
-    /// Returns whether a core with these groups holds, whatever is on another one.
-    fn holds(&self, set: u64) -> bool {
+    /// Returns how much of a core these groups reserve, in millionths, if it holds with them,
+    /// whatever is on another one.
+    fn reserved(&self, set: u64) -> Option<u64> {
         let cores = if set.count_ones() as usize == self.groups.len() { 1 } else { 2 };
         let core_of =
             |name: &str| u16::from(self.group_of(name).is_some_and(|it| set >> it & 1 == 0));
         let systems = self.placeable.placed(cores, &core_of).unwrap_or_default();
-        systems.first().is_some_and(|first| self.verdict_of(first) != Verdict::DoesNotHold)
+        let plan = self.plan_of(systems.first()?);
+        (plan.verdict() != Verdict::DoesNotHold).then(|| plan.utilization_ppm())
     }
 
     /// Returns the verdict on all cores in the end: each has a smaller part of the memory then.
@@ -103,29 +120,43 @@ impl Room<'_> {
         let Some(systems) = self.placeable.placed(sets.len() as u16, &core_of) else {
             return Verdict::DoesNotHold;
         };
-        let verdicts: Vec<Verdict> = systems.iter().map(|it| self.verdict_of(it)).collect();
+        let verdicts: Vec<Verdict> = systems.iter().map(|it| self.plan_of(it).verdict()).collect();
         let first = [Verdict::DoesNotHold, Verdict::Holds];
         let worst = first.into_iter().find(|verdict| verdicts.contains(verdict));
         worst.unwrap_or(Verdict::PromisesNothing)
     }
 }
 
+/// All of a core, in millionths. A plan that holds reserves no more.
+const FULL: u64 = u64::MAX;
+
 /// The search for the groups of each core.
 struct Search<'s> {
-    /// Whether a core with a set of groups holds, one bit for each.
-    holds: &'s dyn Fn(u64) -> bool,
-    known: BTreeMap<u64, bool>,
+    /// How much of a core a set of groups reserves, one bit for each, if the core holds with it.
+    reserved: &'s dyn Fn(u64) -> Option<u64>,
+    known: BTreeMap<u64, Option<u64>>,
 }
 
 impl Search<'_> {
-    /// Returns the groups of each of so many cores, if they hold.
-    fn spread(&mut self, groups: usize, cores: usize) -> Option<Vec<u64>> {
+    /// Returns the groups of each of so many cores, if each holds and reserves less than `limit`.
+    fn spread(&mut self, groups: usize, cores: usize, limit: u64) -> Option<Vec<u64>> {
         let mut sets = vec![0; cores];
-        self.go_on(0, groups, &mut sets).then_some(sets)
+        self.go_on(0, groups, limit, &mut sets).then_some(sets)
+    }
+
+    /// Returns the groups of each of so many cores, if each holds, so that the fullest core
+    /// reserves as little as possible.
+    fn widest(&mut self, groups: usize, cores: usize) -> Option<Vec<u64>> {
+        let (mut best, mut limit) = (None, FULL);
+        while let Some(sets) = self.spread(groups, cores, limit) {
+            limit = sets.iter().filter_map(|set| self.asked(*set)).max().unwrap_or(0);
+            best = Some(sets);
+        }
+        best
     }
 
     /// Puts the groups from `next` on onto cores. The first empty core stands for all of them.
-    fn go_on(&mut self, next: usize, groups: usize, sets: &mut [u64]) -> bool {
+    fn go_on(&mut self, next: usize, groups: usize, limit: u64, sets: &mut [u64]) -> bool {
         if next == groups {
             return sets.iter().all(|set| *set != 0);
         }
@@ -136,7 +167,8 @@ impl Search<'_> {
                 continue;
             }
             sets[core] |= 1 << next;
-            if self.asked(sets[core]) && self.go_on(next + 1, groups, sets) {
+            let fits = self.asked(sets[core]).is_some_and(|reserved| reserved < limit);
+            if fits && self.go_on(next + 1, groups, limit, sets) {
                 return true;
             }
             sets[core] = before;
@@ -144,13 +176,16 @@ impl Search<'_> {
         false
     }
 
-    fn asked(&mut self, set: u64) -> bool {
+    fn asked(&mut self, set: u64) -> Option<u64> {
         if let Some(known) = self.known.get(&set) {
             return *known;
         }
-        let holds = self.known.len() < PLANS_MAX && (self.holds)(set);
-        self.known.insert(set, holds);
-        holds
+        if self.known.len() >= PLANS_MAX {
+            return None;
+        }
+        let reserved = (self.reserved)(set);
+        self.known.insert(set, reserved);
+        reserved
     }
 }
 
@@ -159,12 +194,15 @@ fn listed(group: &[String]) -> String {
 }
 
 /// Returns the placement as a table, and what to write.
-fn told(groups: &[Vec<String>], sets: &[u64], verdict: Verdict) -> String {
-    let mut table = TextTable::new(&[("core", Align::Right), ("processes", Align::Left)]);
+fn told(room: &Room<'_>, sets: &[u64], verdict: Verdict) -> String {
+    let titles = [("core", Align::Right), ("reserved", Align::Right), ("processes", Align::Left)];
+    let mut table = TextTable::new(&titles);
     for (core, set) in sets.iter().enumerate() {
-        for (number, group) in groups.iter().enumerate() {
+        let mut head = [core.to_string(), room.reserved(*set).map(percent).unwrap_or_default()];
+        for (number, group) in room.groups.iter().enumerate() {
             if set >> number & 1 == 1 {
-                table.row(vec![core.to_string(), listed(group)]);
+                let [core, reserved] = std::mem::take(&mut head);
+                table.row(vec![core, reserved, listed(group)]);
             }
         }
     }
@@ -179,6 +217,11 @@ fn told(groups: &[Vec<String>], sets: &[u64], verdict: Verdict) -> String {
     format!("{}\n{write}; {then}", table.render())
 }
 
+/// Returns millionths as a percentage.
+fn percent(ppm: u64) -> String {
+    format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,8 +233,30 @@ mod tests {
             let own = sizes.iter().enumerate().filter(|(group, _)| set >> group & 1 == 1);
             own.map(|(_, size)| size).sum()
         };
-        let mut search = Search { holds: &|set| sum(set) <= 10, known: BTreeMap::new() };
-        search.spread(sizes.len(), cores)
+        let reserved = |set| Some(sum(set)).filter(|sum| *sum <= 10);
+        let mut search = Search { reserved: &reserved, known: BTreeMap::new() };
+        let found = search.spread(sizes.len(), cores, FULL);
+        // The widest is never fuller, and there is one exactly if there is any.
+        let fullest = |sets: &Vec<u64>| sets.iter().map(|set| sum(*set)).max();
+        let widest = search.widest(sizes.len(), cores);
+        assert_eq!(widest.is_some(), found.is_some());
+        assert!(widest.iter().map(fullest).eq(every(sizes, cores).map(Some)));
+        found
+    }
+
+    /// Returns the least that the fullest core can have, of all placements.
+    fn every(sizes: &[u64], cores: usize) -> Option<u64> {
+        let placements = (cores as u64).pow(sizes.len() as u32);
+        let fullest = |placement: u64| {
+            let (mut sums, mut rest) = (vec![0; cores], placement);
+            for size in sizes {
+                sums[(rest % cores as u64) as usize] += size;
+                rest /= cores as u64;
+            }
+            let fits = sums.iter().all(|sum| (1..=10).contains(sum));
+            fits.then(|| sums.into_iter().max().unwrap_or(0))
+        };
+        (0..placements).filter_map(fullest).min()
     }
 
     #[test]
@@ -202,6 +267,7 @@ mod tests {
         assert_eq!(placed(&[11], 1), None);
         assert_eq!(placed(&[6, 6, 6], 2), None);
         assert_eq!(placed(&[6, 6, 6], 3), Some(vec![1, 2, 4]));
+        assert!(placed(&[1, 2, 3, 4, 5], 3).is_some() && placed(&[5, 5, 1, 1, 4], 2).is_some());
     }
 
     /// Two processes that take 60 % of a core each. A third shares a semaphore with the second. A
@@ -246,6 +312,13 @@ name = "board"
 size = "4K"
 "#;
 
+    impl PlanRequest {
+        fn placing(path: &Path, cores: Option<u16>) -> PlanRequest {
+            let system = path.to_path_buf();
+            PlanRequest { system, clock_hz: None, place: true, cores, json: false, format: None }
+        }
+    }
+
     #[test]
     fn groups_stay_together_and_cores_are_planned() {
         let path = std::env::temp_dir().join(format!("placed-{}.toml", std::process::id()));
@@ -254,20 +327,24 @@ size = "4K"
         let groups = placeable.groups().unwrap();
         assert_eq!(groups, [vec!["first"], vec!["second", "third"]]);
         let room = Room { placeable, groups, clock_hz: None };
-        assert!(!room.holds(0b11), "120 % of a core");
-        assert!(room.holds(0b10));
+        assert_eq!(room.reserved(0b11), None, "140 % of a core");
+        assert_eq!(room.reserved(0b10), Some(800_000));
         assert_eq!(room.verdict(&[0b01, 0b10]), Verdict::Holds);
-        assert_eq!(place(&path, None), Ok(HOLDS));
+        let request = PlanRequest::placing(&path, None);
+        assert_eq!(place(&request), Ok(HOLDS));
+        assert_eq!(place(&PlanRequest::placing(&path, Some(2))), Ok(HOLDS));
+        assert_eq!(place(&PlanRequest::placing(&path, Some(1))), Ok(BROKEN));
+        assert!(place(&PlanRequest::placing(&path, Some(3))).is_err(), "two groups");
         // The pair alone takes more than a core.
         std::fs::write(&path, THREE.replace("budget = \"2ms\"", "budget = \"5ms\"")).unwrap();
-        assert_eq!(place(&path, None), Ok(BROKEN));
+        assert_eq!(place(&request), Ok(BROKEN));
         // A system without a VCPU fits anywhere, and nothing is promised of it.
         let process = |name: usize| {
             format!("[[process]]\nname = \"p{name}\"\nprogram = \"task\"\npriority = 1\n")
         };
         let few: String = (0..2).map(process).collect();
         std::fs::write(&path, format!("[system]\nname = \"few\"\n{few}")).unwrap();
-        assert_eq!(place(&path, None), Ok(UNPROVED));
+        assert_eq!(place(&request), Ok(UNPROVED));
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -42,58 +42,81 @@ pub(crate) struct Asked {
     pub message: Option<Choice>,
 }
 
-/// Reads the argument of `--explain`: `worst` of all jobs and messages, `PROCESS.SLOT:JOB`,
-/// `PIPE:MESSAGE` or `PIPE:worst`.
+/// Reads the argument of `--explain` for each core of a host: `worst` of all jobs and messages,
+/// `PROCESS.SLOT:JOB`, `PIPE:MESSAGE` or `PIPE:worst`.
 ///
 /// # Errors
 /// Returns the forms that would be understood.
-pub fn wanted(text: &str, system: &System) -> Result<Asked, String> {
-    if text == "worst" {
-        let message = (!system.pipes.is_empty()).then_some(Choice::WorstOfAll);
-        return Ok(Asked { job: Some(BilledJob::Worst), message });
+pub fn wanted(text: &str, cores: &[&System]) -> Result<Vec<Asked>, String> {
+    let asked: Vec<Option<Asked>> = cores.iter().map(|system| of_core(text, system)).collect();
+    if asked.iter().any(Option::is_some) {
+        return Ok(asked.into_iter().map(Option::unwrap_or_default).collect());
     }
-    let parsed = text.rsplit_once(':').and_then(|(name, number)| {
-        if let Some(pipe) = system.pipes.iter().position(|pipe| pipe.name == name) {
-            let choice = match number {
-                "worst" => Choice::Worst(pipe),
-                _ => Choice::This(pipe, number.parse().ok()?),
-            };
-            return Some(Asked { job: None, message: Some(choice) });
-        }
-        let (process, slot) = name.rsplit_once('.').unwrap_or((name, "0"));
-        let process = system.processes.iter().position(|known| known.name == process)?;
-        let process = u16::try_from(process).ok()?;
-        let job = BilledJob::Job(process, slot.parse().ok()?, number.parse().ok()?);
-        Some(Asked { job: Some(job), message: None })
-    });
-    parsed.ok_or_else(|| {
-        let list = |names: Vec<&str>| names.join(", ");
-        let processes = list(system.processes.iter().map(|process| &*process.name).collect());
-        let pipes = list(system.pipes.iter().map(|pipe| &*pipe.name).collect());
-        let of_pipes = if pipes.is_empty() { String::new() } else { format!("; pipes: {pipes}") };
-        format!(
-            "`{text}` names no job and no message: write `worst`, PROCESS.SLOT:JOB as in `{}.0:1`, \
-             or PIPE:MESSAGE with a number or `worst`; processes: {processes}{of_pipes}",
-            system.processes.first().map_or("name", |process| &*process.name),
-        )
-    })
+    let list = |names: Vec<&str>| names.join(", ");
+    let processes = || cores.iter().flat_map(|system| &system.processes);
+    let pipes = cores.iter().flat_map(|system| &system.pipes);
+    let (pipes, all) = (list(pipes.map(|it| &*it.name).collect()), processes());
+    let of_pipes = if pipes.is_empty() { String::new() } else { format!("; pipes: {pipes}") };
+    Err(format!(
+        "`{text}` names no job and no message: write `worst`, PROCESS.SLOT:JOB as in `{}.0:1`, \
+         or PIPE:MESSAGE with a number or `worst`; processes: {}{of_pipes}",
+        processes().next().map_or("name", |process| &*process.name),
+        list(all.map(|process| &*process.name).collect()),
+    ))
 }
 
-/// Returns the result in words: of a job and a message the one that took more of its bound.
-pub fn either(
-    bill: Option<JobBill>,
-    life: Option<&Life>,
-    system: &System,
-    cast: &Cast,
-    names: &Names,
-) -> String {
-    match (bill, life) {
-        (None, None) => String::from("there was no such job or message"),
-        (Some(bill), None) => render(&bill, cast, names),
-        (Some(bill), Some(life)) if !life.is_worse_than(bill.response(), Some(bill.deadline)) => {
-            render(&bill, cast, names)
+fn of_core(text: &str, system: &System) -> Option<Asked> {
+    if text == "worst" {
+        let message = (!system.pipes.is_empty()).then_some(Choice::WorstOfAll);
+        return Some(Asked { job: Some(BilledJob::Worst), message });
+    }
+    let (name, number) = text.rsplit_once(':')?;
+    if let Some(pipe) = system.pipes.iter().position(|pipe| pipe.name == name) {
+        let choice = match number {
+            "worst" => Choice::Worst(pipe),
+            _ => Choice::This(pipe, number.parse().ok()?),
+        };
+        return Some(Asked { job: None, message: Some(choice) });
+    }
+    let (process, slot) = name.rsplit_once('.').unwrap_or((name, "0"));
+    let process = system.processes.iter().position(|known| known.name == process)?;
+    let process = u16::try_from(process).ok()?;
+    let job = BilledJob::Job(process, slot.parse().ok()?, number.parse().ok()?);
+    Some(Asked { job: Some(job), message: None })
+}
+
+/// The answer if nothing such was there.
+pub const NOTHING: &str = "there was no such job or message";
+
+/// The job or message that is explained.
+#[derive(Clone, Copy)]
+pub enum Explained<'a> {
+    Job(&'a JobBill),
+    Message(&'a Life),
+}
+
+impl Explained<'_> {
+    /// Returns how long it took, and how long it may take.
+    fn part(self) -> (Nanos, Option<Nanos>) {
+        match self {
+            Explained::Job(bill) => (bill.response(), Some(bill.deadline)),
+            Explained::Message(life) => (life.latency(), life.bound),
         }
-        (_, Some(life)) => messages::render(life, &system.pipes[life.pipe].name, cast, names),
+    }
+
+    /// Returns whether it took a larger part of its bound than another.
+    pub fn is_worse(self, other: Explained<'_>) -> bool {
+        messages::is_worse(self.part(), other.part())
+    }
+
+    /// Returns the result in words.
+    pub fn render(self, system: &System, cast: &Cast, names: &Names) -> String {
+        match self {
+            Explained::Job(bill) => render(bill, cast, names),
+            Explained::Message(life) => {
+                messages::render(life, &system.pipes[life.pipe].name, cast, names)
+            }
+        }
     }
 }
 
@@ -232,7 +255,7 @@ mod tests {
     #[test]
     fn jobs_and_messages_are_named_alike() {
         let system = diapason_system::parse("f", SYSTEM).unwrap();
-        let wanted = |text: &str| wanted(text, &system);
+        let wanted = |text: &str| wanted(text, &[&system]).map(|asked| asked[0]);
         let message = |choice| Ok(Asked { job: None, message: Some(choice) });
         assert_eq!(wanted("brakes:17"), message(Choice::This(4, 17)));
         assert_eq!(wanted("engine:worst"), message(Choice::Worst(0)));

@@ -32,6 +32,32 @@ pub fn asked(system: &System, texts: &[String]) -> Result<Vec<InjectedFault>, Fa
     texts.iter().map(parse).collect()
 }
 
+/// Returns the faults on the command line that each core of a host has. One that is about the whole
+/// host is refused: a core does not lose its power alone.
+///
+/// # Errors
+/// Those that are none.
+pub fn asked_of_cores(
+    cores: &[&System],
+    texts: &[String],
+) -> Result<Vec<Vec<InjectedFault>>, Failure> {
+    let mut faults = vec![Vec::new(); cores.len()];
+    for text in texts {
+        let mut parsed = cores.iter().map(|system| parse_fault(system, text)).enumerate();
+        let found = parsed.find_map(|(core, fault)| Some((core, fault.ok()?)));
+        let Some((core, fault)) = found else { return asked(cores[0], texts).map(|_| faults) };
+        if fault.kind.target() == FaultTarget::Host {
+            return Err(Failure::Input(format!(
+                "error: `{text}` is about a whole host, and this one has {} cores\n\
+                 help: a host with several cores cannot lose its power in the simulator",
+                cores.len()
+            )));
+        }
+        faults[core].push(fault);
+    }
+    Ok(faults)
+}
+
 /// Returns the faults that a seed draws for a run of this length: of every kind that can happen
 /// here.
 #[must_use]

@@ -2,16 +2,18 @@
 
 use super::cables::{Controllers, plug_all, targets};
 use super::ethernet;
+use super::explain::{self, Asked};
+use super::faults::asked_of_cores;
 use super::flows::{self, FlowChoice, LinkEars, LinkLogs};
-use super::messages::{self, Messages};
+use super::measured::pictures;
+use super::part::{Findings, Wishes};
 use super::perfetto::Sheet;
+use super::search::{Searched, Seeds, search};
 use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets};
 use super::switches::SwitchReport;
-use super::watch::Watch;
-use super::{Listener, SeenTime, SimRequest};
-use crate::capture::CaptureRequest;
+use super::{Listener, SeenTime, SimRequest, finding, tell_faults};
 use crate::commands::Addition;
-use crate::failure::Failure;
+use crate::failure::{BROKEN, Failure, HOLDS};
 use crate::interrupt;
 use crate::live::live_from;
 use crate::outcome::NetworkRow;
@@ -59,7 +61,8 @@ pub fn together<O: Observer>(
     seats: Vec<Seat<'_, O>>,
     joined: &Joined,
 ) -> Result<Vec<Simulated>, Failure> {
-    seated(seats, joined, false)
+    let wishes = seats.iter().map(|_| None).collect();
+    seated(seats, joined, wishes, false)?.simulated()
 }
 
 /// Runs hosts or cores as they are described, each with its observer, and follows every message of
@@ -79,7 +82,10 @@ pub(crate) fn followed<O: Observer>(
         let how = with_upsets(session, &how, &faults);
         Seat { session, how, faults, observer }
     });
-    seated(seats.collect(), joined, true)
+    let seats: Vec<Seat<'_, O>> = seats.collect();
+    let follow = |_: &Seat<'_, O>| Some(Wishes { follows: true, ..Wishes::default() });
+    let wishes = seats.iter().map(follow).collect();
+    seated(seats, joined, wishes, true)?.simulated()
 }
 
 /// Returns the seed of a host: every host draws for itself, whatever its place.
@@ -87,41 +93,76 @@ fn own_seed(name: &str, seed: u64) -> u64 {
     seed ^ Key::new(name).0
 }
 
+/// A part of a run of several, when it has ended.
+struct Part {
+    run: FinishedRun,
+    hash: Trace,
+    findings: Findings,
+    /// The messages at its links, if they were followed.
+    links: LinkLogs,
+}
+
+/// The results of several hosts or cores.
+struct Ran {
+    parts: Vec<Part>,
+    wires: WireBooks,
+}
+
+/// The traffic between the adapters of hosts.
+struct WireBooks {
+    books: EthernetBooks,
+    /// The frames that adapters with gates sent.
+    gated: Vec<GatedBooks>,
+    /// Frames that were lost in each wire.
+    lost: Vec<u64>,
+}
+
+impl Ran {
+    /// Returns each part as a simulation of its own.
+    fn simulated(self) -> Result<Vec<Simulated>, Failure> {
+        let of_one = |Part { run, hash, findings, links }: Part| {
+            let gated = Vec::new();
+            Simulated { run, hash: hash.0, lives: findings.lives, links, gated }
+        };
+        let mut ran: Vec<Simulated> = self.parts.into_iter().map(of_one).collect();
+        for books in self.wires.gated {
+            ran[ethernet::place(books.card).0].gated.push(books);
+        }
+        Ok(ran)
+    }
+}
+
+/// Runs hosts or cores to their end. A part with wishes is looked at. `follows` is whether the
+/// messages at links are followed.
 fn seated<O: Observer>(
     seats: Vec<Seat<'_, O>>,
     joined: &Joined,
+    wishes: Vec<Option<Wishes>>,
     follows: bool,
-) -> Result<Vec<Simulated>, Failure> {
-    let systems: Vec<&System> = seats.iter().map(|seat| &seat.session.system).collect();
+) -> Result<Ran, Failure> {
+    let sessions: Vec<&Session> = seats.iter().map(|seat| seat.session).collect();
+    let systems: Vec<&System> = sessions.iter().map(|session| &session.system).collect();
     let around = around(joined, &systems)?;
     let mut listeners: Vec<Listener> = Vec::new();
     listeners.resize_with(seats.len(), Listener::default);
     let mut ears = ears(&systems, joined);
     let mut wired = Vec::new();
-    let heard = listeners.iter_mut().zip(&mut ears);
-    for ((host, seat), (listener, ears)) in seats.into_iter().enumerate().zip(heard) {
-        wired.push(if follows {
-            Wired::followed(host, seat, &around, listener)?.linked(ears, true)
-        } else {
-            Wired::new(host, seat, &around).heard_by(listener).linked(ears, false)
-        });
+    let heard = listeners.iter_mut().zip(&mut ears).zip(wishes);
+    for ((host, seat), ((listener, ears), wishes)) in seats.into_iter().enumerate().zip(heard) {
+        wired.push(Wired::new(host, seat, &around, wishes, listener)?.linked(ears, follows));
     }
     let endings = drive_together(wired, joined)?;
-    let of_one = |(((ending, listener), ears), system): (((_, Listener), LinkEars), &System)| {
-        let Listener { mut outcome, hash, watch, mut messages, now, .. } = listener;
-        watch.map_or(Ok(Vec::new()), |watch| watch.finish(now, None, messages.as_mut()))?;
-        NetworkRow::call_all(&mut outcome.network, &system.neighbours);
-        outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
-        let lives = messages.map(Messages::lives).unwrap_or_default();
+    let of_one = |(((ending, listener), ears), session): (((_, Listener), LinkEars), &Session)| {
+        let (mut outcome, hash, findings) = listener.finish(&session.names)?;
+        NetworkRow::call_all(&mut outcome.network, &session.system.neighbours);
         let (run, links) = (simulated(ending, outcome), ears.into_logs());
-        Ok(Simulated { run, hash: hash.0, lives, links, gated: Vec::new() })
+        Ok(Part { run, hash, findings, links })
     };
-    let ran = endings.into_iter().zip(listeners).zip(ears).zip(systems).map(of_one);
-    let mut ran = ran.collect::<Result<Vec<Simulated>, Failure>>()?;
-    for books in around.network.gated() {
-        ran[ethernet::place(books.card).0].gated.push(books);
-    }
-    Ok(ran)
+    let ran = endings.into_iter().zip(listeners).zip(ears).zip(sessions).map(of_one);
+    let parts = ran.collect::<Result<Vec<Part>, Failure>>()?;
+    let Around { network, .. } = around;
+    let (books, gated, lost) = (network.books(), network.gated(), network.lost());
+    Ok(Ran { parts, wires: WireBooks { books, gated, lost } })
 }
 
 /// Returns the ears of each host, which hear times by the clock of the world.
@@ -166,20 +207,33 @@ struct Wired<'a, O> {
 }
 
 impl<'a, O> Wired<'a, O> {
-    fn new(host: usize, seat: Seat<'a, O>, around: &Around<'_>) -> Wired<'a, O> {
-        let Seat { session, how, faults, observer } = seat;
-        let targets = targets(host, around.joined.cables());
-        let controllers = surroundings::controllers(&session.system, &faults, &targets);
-        let cards = around.cards(host, &session.system, &faults);
-        Wired { session, how, controllers, cards, observer }
+    /// Returns a host with its surroundings, which a listener hears, too. With wishes, the listener
+    /// also hears what passes at the controllers.
+    fn new<'l>(
+        host: usize,
+        seat: Seat<'a, O>,
+        around: &Around<'_>,
+        wishes: Option<Wishes>,
+        listener: &'l mut Listener,
+    ) -> Result<Wired<'a, (&'l mut Listener, O)>, Failure> {
+        let Seat { session, mut how, faults, observer } = seat;
+        let (system, targets) = (&session.system, targets(host, around.joined.cables()));
+        let controllers = match wishes {
+            None => surroundings::controllers(system, &faults, &targets),
+            Some(wishes) => {
+                let transfers = wishes.transfers();
+                let (controllers, sights) =
+                    surroundings::controllers_in_sight(system, &faults, &targets, transfers);
+                *listener = wishes.listener(session, sights, &faults, &mut how)?;
+                controllers
+            }
+        };
+        let cards = around.cards(host, system, &faults);
+        Ok(Wired { session, how, controllers, cards, observer: (listener, observer) })
     }
+}
 
-    /// Lets a listener hear it, too.
-    fn heard_by(self, listener: &mut Listener) -> Wired<'a, (&mut Listener, O)> {
-        let Wired { session, how, controllers, cards, observer } = self;
-        Wired { session, how, controllers, cards, observer: (listener, observer) }
-    }
-
+impl<'a, O> Wired<'a, O> {
     /// Gives the host ears, which hear what passes its links if that is wanted.
     fn linked(self, ears: &mut LinkEars, follows: bool) -> Wired<'a, (&mut LinkEars, O)> {
         let Wired { session, mut how, controllers, cards, observer } = self;
@@ -187,27 +241,6 @@ impl<'a, O> Wired<'a, O> {
             ears.listen(&mut how.watched);
         }
         Wired { session, how, controllers, cards, observer: (ears, observer) }
-    }
-
-    /// Returns a host whose messages a listener follows.
-    fn followed<'l>(
-        host: usize,
-        seat: Seat<'a, O>,
-        around: &Around<'_>,
-        listener: &'l mut Listener,
-    ) -> Result<Wired<'a, (&'l mut Listener, O)>, Failure> {
-        let Seat { session, mut how, faults, observer } = seat;
-        let targets = targets(host, around.joined.cables());
-        let (controllers, sights) =
-            surroundings::controllers_in_sight(&session.system, &faults, &targets, true);
-        let cards = around.cards(host, &session.system, &faults);
-        let seen = messages::Around { plan: &session.plan, sights: &sights, faults: &faults };
-        let messages = Messages::new(&seen, None);
-        how.watched = messages.watched();
-        listener.messages = Some(messages);
-        let nothing = CaptureRequest::default();
-        listener.watch = Some(Watch::begin(sights, &nothing, &session.names)?);
-        Ok(Wired { session, how, controllers, cards, observer: (listener, observer) })
     }
 }
 
@@ -256,65 +289,112 @@ pub(super) fn simulate(
     network: Option<Network<'_>>,
 ) -> Result<u8, Failure> {
     let flowing = network.filter(|(hosts, _)| !hosts.flows.is_empty());
+    let asked = refuse(request, &several, network)?;
+    let systems = several.systems();
+    let (wanted, faults) = match network {
+        Some(_) => (vec![Asked::default(); systems.len()], vec![Vec::new(); systems.len()]),
+        None => (request.wanted(&systems)?, asked_of_cores(&systems, &request.fault)?),
+    };
+    note(super::TRUST);
+    if let Some(count) = request.search {
+        let from = request.seed.unwrap_or(0);
+        let explains = network.is_none() || flowing.is_some();
+        let found = search(request, &systems, from, count)?;
+        return found.tell(request, explains);
+    }
+    let (horizon_ns, unproved) = (request.length.horizon_ns, request.length.unproved());
+    let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+    let (mut sessions, joined) =
+        several.assemble(&Workspace::find()?, &request.system, options, unproved)?;
+    interrupt::await_signals()?;
+    let command = Asks { request, wanted: &wanted, faults: &faults };
+    if let Some(seeds) = request.seeds {
+        return through(&command, &mut sessions, &joined, seeds);
+    }
+    let breaks = sessions.iter().any(|(_, session)| !session.system.faults.is_empty());
+    let pulls = matches!(&joined, Joined::By(joints) if joints.pulls()) || breaks || request.faults;
+    let follows = request.stages || asked.is_some() || pulls && flowing.is_some();
+    let Ran { parts, wires } = run(&command, &sessions, &joined, follows)?;
+    for ((name, _), part) in sessions.iter().zip(&parts) {
+        tell(&format!("trace {:016x} of {}", part.hash.0, joined.called(name)));
+    }
+    tell(&format!("trace {:016x} of all", all_traces(&parts)));
+    let (mut runs, mut found, mut links) = (Vec::new(), Vec::new(), Vec::new());
+    for part in parts {
+        runs.push(part.run);
+        found.push(part.findings);
+        links.push(part.links);
+    }
+    let links: Vec<&LinkLogs> = links.iter().collect();
+    let told = |(hosts, network)| flows::told(hosts, network, &links, asked);
+    let told = flowing.map(told).unwrap_or_default();
+    let addition = match () {
+        () if request.stages && flowing.is_some() => flows::addition(&told),
+        () if pulls => flows::books(&told),
+        () => Addition::default(),
+    };
+    let switches = switches(&joined, &sessions, &wires);
+    let times = seen_times(&joined, &runs, &mut sessions);
+    let stages = request.stages;
+    let each = sessions.iter().zip(&found).zip(&runs);
+    let each = each.map(|(((_, session), found), run)| found.addition(session, run, stages));
+    let each = each.collect();
+    let (noun, switches) = (joined.noun(), switches.as_ref());
+    let about = AllParts { noun, switches, times, each, addition };
+    let code = report(request.json, &sessions, &runs, about)?;
+    for (folder, ((name, _), found)) in request.svg.iter().cycle().zip(sessions.iter().zip(&found))
+    {
+        pictures(&folder.join(joined.folder(name)), &found.jobs)?;
+    }
+    if let Some(asked) = asked {
+        tell(&format!("\n{}", asked.life(&told)));
+    } else if request.explain.is_some() {
+        tell(&format!("\n{}", explained(&sessions, &joined, &found, &wanted)));
+    }
+    Ok(code)
+}
+
+/// Returns the sum of all traces, which is equal whatever the order of the hosts.
+fn all_traces(parts: &[Part]) -> u64 {
+    parts.iter().fold(0, |sum, part| sum.wrapping_add(part.hash.0))
+}
+
+/// Refuses options that are about one host or core. Returns the message of a flow that is wanted.
+fn refuse(
+    request: &SimRequest,
+    several: &Several,
+    network: Option<Network<'_>>,
+) -> Result<Option<FlowChoice>, Failure> {
+    let flowing = network.filter(|(hosts, _)| !hosts.flows.is_empty());
+    let of_hosts = network.is_some();
     let of_one = [
-        (request.explain.is_some() && flowing.is_none(), "--explain"),
-        (request.stages && flowing.is_none(), "--stages"),
-        (request.search.is_some(), "--search"),
-        (!request.fault.is_empty() && network.is_none(), "--fault"),
-        (request.seeds.is_some(), "--seeds"),
-        (request.captures.pcap.is_some(), "--pcap"),
-        (request.captures.candump.is_some(), "--candump"),
-        (request.captures.asc.is_some(), "--asc"),
-        (request.captures.blf.is_some(), "--blf"),
+        (request.explain.is_some() && of_hosts && flowing.is_none(), "--explain"),
+        (request.search.is_some() && request.faults && of_hosts, "--search --faults"),
+        (request.witness, "--witness"),
         (request.captures.can_server.is_some(), "--can-server"),
-        (request.histogram, "--histogram"),
-        (request.svg.is_some(), "--svg"),
         (request.gdb.is_some(), "--gdb"),
     ];
     several.refuse(&request.system, &of_one)?;
     let asked = request.explain.as_deref().zip(flowing);
     let asked = asked.map(|(text, (hosts, _))| FlowChoice::parse(text, hosts)).transpose();
-    let asked = asked.map_err(|text| Failure::Input(format!("error: {text}")))?;
-    note(super::TRUST);
-    let options =
-        RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
-    let unproved = request.length.unproved();
-    let (mut sessions, joined) =
-        several.assemble(&Workspace::find()?, &request.system, options, unproved)?;
-    interrupt::await_signals()?;
-    let breaks = sessions.iter().any(|(_, session)| !session.system.faults.is_empty());
-    let pulls = matches!(&joined, Joined::By(joints) if joints.pulls()) || breaks || request.faults;
-    let follows = request.stages || asked.is_some() || pulls && flowing.is_some();
-    let Ran { runs, traces, links, books, gated, lost } =
-        run(request, &sessions, &joined, follows)?;
-    for ((name, _), trace) in sessions.iter().zip(&traces) {
-        let name = joined.called(name);
-        tell(&format!("trace {:016x} of {name}", trace.0));
-    }
-    // A sum: equal whatever the order of the hosts.
-    let all = traces.iter().fold(0u64, |sum, trace| sum.wrapping_add(trace.0));
-    tell(&format!("trace {all:016x} of all"));
-    let links: Vec<&LinkLogs> = links.iter().collect();
-    let told = flowing.map(|(hosts, network)| flows::told(hosts, network, &links, asked));
-    let told = told.unwrap_or_default();
-    let addition = match () {
-        () if request.stages => flows::addition(&told),
-        () if pulls => flows::books(&told),
-        () => Addition::default(),
-    };
-    let switches = match &joined {
-        Joined::By(joints) if !joints.ethernet.is_empty() => {
-            Some(SwitchReport::of(joints, &books, &lost).with_gates(&gated))
-        }
-        _ => None,
-    };
-    let times = seen_times(&joined, &runs, &mut sessions);
-    let about = AllParts { noun: joined.noun(), switches: switches.as_ref(), times, addition };
-    let code = report(request.json, &sessions, &runs, &about)?;
-    if let Some(asked) = asked {
-        tell(&format!("\n{}", asked.life(&told)));
-    }
-    Ok(code)
+    asked.map_err(|text| Failure::Input(format!("error: {text}")))
+}
+
+/// Returns the job or message that was asked for in words: of several cores, that of the one where
+/// it took most of its bound.
+fn explained(sessions: &[Named], joined: &Joined, found: &[Findings], wanted: &[Asked]) -> String {
+    let each = sessions.iter().zip(found).zip(wanted).filter_map(|((part, found), asked)| {
+        let explained = found.explained(*asked)?;
+        Some((part, found, explained))
+    });
+    let worst = each.reduce(|one, two| if two.2.is_worse(one.2) { two } else { one });
+    worst.map_or_else(
+        || explain::NOTHING.to_owned(),
+        |((name, session), found, explained)| {
+            let words = found.words(&explained, &session.system, &session.names);
+            format!("{}: {words}", joined.called(name))
+        },
+    )
 }
 
 /// Returns the common times in a run. A session is told if that of its host was not measured.
@@ -331,72 +411,107 @@ fn seen_times(joined: &Joined, runs: &[FinishedRun], sessions: &mut [Named]) -> 
     times
 }
 
-/// The results of several hosts or cores.
-struct Ran {
-    runs: Vec<FinishedRun>,
-    traces: Vec<Trace>,
-    /// The messages at the links of each, if they were followed.
-    links: Vec<LinkLogs>,
-    books: EthernetBooks,
-    /// The frames that adapters with gates sent, each with its name.
-    gated: Vec<(String, GatedBooks)>,
-    /// Frames that were lost in each wire.
-    lost: Vec<u64>,
+/// Returns what passed the switches and wires between hosts, if there are any.
+fn switches(joined: &Joined, sessions: &[Named], wires: &WireBooks) -> Option<SwitchReport> {
+    let Joined::By(joints) = joined else { return None };
+    let name = |card| {
+        let (host, device) = ethernet::place(card);
+        let (name, session) = &sessions[host];
+        format!("{name}:{}", session.system.devices[device].name)
+    };
+    let WireBooks { books, gated, lost } = wires;
+    let gated: Vec<_> = gated.iter().map(|books| (name(books.card), books)).collect();
+    let report = || SwitchReport::of(joints, books, lost).with_gates(&gated);
+    (!joints.ethernet.is_empty()).then(report)
 }
 
-/// Returns how an adapter that a network knows by this number is called.
-fn adapter_name(card: usize, names: &[String], systems: &[&System]) -> String {
-    let (host, device) = ethernet::place(card);
-    format!("{}:{}", names[host], systems[host].devices[device].name)
+/// A request, with what it asks of each part.
+struct Asks<'a> {
+    request: &'a SimRequest,
+    /// The job or message to explain.
+    wanted: &'a [Asked],
+    faults: &'a [Vec<InjectedFault>],
+}
+
+/// Runs many seeds, up to the first that breaks a promise.
+fn through(
+    command: &Asks<'_>,
+    sessions: &mut [Named],
+    joined: &Joined,
+    seeds: Seeds,
+) -> Result<u8, Failure> {
+    for seed in seeds.each() {
+        Searched::Tries(seed).tell();
+        let request = &SimRequest { seed: Some(seed), ..command.request.clone() };
+        let command = Asks { request, ..*command };
+        let seats = (0..sessions.len()).map(|part| seat(&command, joined, sessions, part, ()));
+        let seats: Vec<Seat<'_, ()>> = seats.collect();
+        let faults: Vec<Vec<InjectedFault>> = seats.iter().map(|it| it.faults.clone()).collect();
+        let wishes = sessions
+            .iter()
+            .map(|(_, session)| Some(request.wishes(&session.system, Asked::default(), None)));
+        let Ran { parts, wires } = seated(seats, joined, wishes.collect(), false)?;
+        Searched::Trace(seed, all_traces(&parts)).tell();
+        let mut runs: Vec<FinishedRun> = parts.into_iter().map(|part| part.run).collect();
+        let mut broken = Vec::new();
+        for (((name, session), faults), run) in sessions.iter().zip(&faults).zip(&mut runs) {
+            let called = joined.called(name);
+            broken.extend(finding(session, faults, run).map(|why| format!("{called}: {why}")));
+        }
+        let report = switches(joined, sessions, &wires);
+        broken.extend(report.iter().flat_map(SwitchReport::findings));
+        broken.extend(seen_times(joined, &runs, sessions).iter().flat_map(SeenTime::findings));
+        if let Some(why) = broken.into_iter().next() {
+            Searched::Broke(seed, why).tell();
+            runs.iter().for_each(|run| tell_faults(seed, run));
+            return Ok(BROKEN);
+        }
+    }
+    Ok(HOLDS)
 }
 
 fn run(
-    request: &SimRequest,
+    command: &Asks<'_>,
     sessions: &[Named],
     joined: &Joined,
     follows: bool,
 ) -> Result<Ran, Failure> {
+    let Asks { request, wanted, .. } = *command;
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let names: Vec<String> = sessions.iter().map(|(name, _)| joined.called(name)).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0);
-    let listener = |(index, (name, (_, session))): (usize, (&String, &Named))| {
-        let whose = format!("{name:width$} ");
-        let live = live_from(whose, request.json, session.names.clone(), session.promises());
-        let draw = |sheet: &Sheet| sheet.host(index, name, session.names.clone());
+    let (mut seats, mut wishes) = (Vec::new(), Vec::new());
+    for (index, (name, session)) in sessions.iter().enumerate() {
+        let called = &names[index];
+        let draw = |sheet: &Sheet| sheet.host(index, called, session.names.clone());
         let perfetto = sheet.as_ref().map(draw);
-        (Listener { perfetto, ..Listener::default() }, Hearing(live))
-    };
-    let mut listeners: Vec<_> = names.iter().zip(sessions).enumerate().map(listener).collect();
-    let seats = sessions.iter().zip(&mut listeners).map(|((name, session), observer)| {
-        let seed = |seed: u64| own_seed(name, seed);
-        let how = request.options(session, request.seed.map(seed));
-        let drawn = request.drawn(session, seed(request.seed.unwrap_or(0)));
-        let faults = [&session.system.faults[..], &joined.possible(drawn)].concat();
-        // A host of several that loses its power stays off.
-        let how = with_upsets(session, &how, &faults);
-        Seat { session, how, faults, observer }
-    });
-    let systems: Vec<&System> = sessions.iter().map(|(_, session)| &session.system).collect();
-    let around = around(joined, &systems)?;
-    let mut ears = ears(&systems, joined);
-    let wired = seats
-        .zip(&mut ears)
-        .enumerate()
-        .map(|(host, (seat, ears))| Wired::new(host, seat, &around).linked(ears, follows));
-    let endings = drive_together(wired.collect(), joined)?;
-    let (mut runs, mut traces) = (Vec::new(), Vec::new());
-    for ((ending, (listener, _)), (_, session)) in endings.into_iter().zip(listeners).zip(sessions)
-    {
-        let Listener { mut outcome, hash, perfetto, cast, .. } = listener;
-        NetworkRow::call_all(&mut outcome.network, &session.system.neighbours);
-        perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
-        runs.push(simulated(ending, outcome));
-        traces.push(hash);
+        let mut wish = request.wishes(&session.system, wanted[index], perfetto);
+        wish.captures = wish.captures.within(&joined.folder(name));
+        wishes.push(Some(wish));
+        let whose = format!("{called:width$} ");
+        let live = live_from(whose, request.json, session.names.clone(), session.promises());
+        seats.push(seat(command, joined, sessions, index, Hearing(live)));
     }
+    let ran = seated(seats, joined, wishes, follows)?;
     sheet.map_or(Ok(()), Sheet::finish)?;
-    let links = ears.into_iter().map(LinkEars::into_logs).collect();
-    let (books, lost) = (around.network.books(), around.network.lost());
-    let gated = around.network.gated().into_iter();
-    let gated = gated.map(|it| (adapter_name(it.card, &names, &systems), it)).collect();
-    Ok(Ran { runs, traces, links, books, gated, lost })
+    Ok(ran)
+}
+
+/// Returns the seat of a part, with the faults that were asked for and what the seed draws for it.
+fn seat<'a, O>(
+    command: &Asks<'_>,
+    joined: &Joined,
+    sessions: &'a [Named],
+    part: usize,
+    observer: O,
+) -> Seat<'a, O> {
+    let (request, (name, session)) = (command.request, &sessions[part]);
+    let seed = request.seed.map(|seed| own_seed(name, seed));
+    let how = request.options(session, seed);
+    let drawn = request.drawn(session, own_seed(name, request.seed.unwrap_or(0)));
+    let (drawn, asked) = (joined.possible(drawn), &command.faults[part]);
+    let faults = [&session.system.faults[..], asked, &drawn].concat();
+    // A host of several that loses its power stays off.
+    let how = with_upsets(session, &how, &faults);
+    Seat { session, how, faults, observer }
 }

@@ -13,6 +13,7 @@ mod flows;
 mod hosts;
 mod measured;
 mod messages;
+mod part;
 mod perfetto;
 mod progress;
 mod responses;
@@ -32,7 +33,7 @@ use crate::formats::RunFormat;
 use crate::live::live;
 use crate::outcome::{Finding, Outcome, RunVerdict};
 use crate::output::{note, tell};
-use crate::session::Session;
+use crate::session::{FinishedRun, Session};
 use crate::several::{self, Several};
 use crate::surroundings::{in_sight, simulable};
 use crate::witness::Witness;
@@ -42,7 +43,7 @@ use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel, ThreadId};
 use diapason_sim::{BillWriter, Costs, Moment, Observer, Options, Said, Trace};
-use diapason_system::{Description, InjectedFault, RunOptions, parse_pulled};
+use diapason_system::{Description, InjectedFault, RunOptions, System, parse_pulled};
 use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, delayed, drawn, excuse};
@@ -50,10 +51,11 @@ pub(crate) use flows::told as told_flows;
 pub use flows::{FlowLife, LinkLogs, ToldFlow};
 pub(crate) use hosts::followed;
 pub use hosts::{Joined, Joints, Seat, together};
-use measured::{Measured, pictures};
+use measured::pictures;
+use messages::Messages;
 pub(crate) use messages::render as render_life;
-use messages::{Around, Messages};
 pub use messages::{Choice, Life, Lives, Seen, SeenStage};
+use part::Wishes;
 use perfetto::{Perfetto, Sheet};
 use progress::Progress;
 use responses::Responses;
@@ -171,6 +173,21 @@ impl SimRequest {
     ) -> Vec<InjectedFault> {
         let drawn = self.drawn(session, seed.unwrap_or(0));
         [&session.system.faults, asked, &drawn].concat()
+    }
+
+    /// Returns what `--explain` asks for, of each core.
+    fn wanted(&self, cores: &[&System]) -> Result<Vec<Asked>, Failure> {
+        let nothing = || vec![Asked::default(); cores.len()];
+        let asked = self.explain.as_deref().map(|text| explain::wanted(text, cores));
+        let asked = asked.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
+        Ok(asked.unwrap_or_else(nothing))
+    }
+
+    /// Returns what is wanted of a part of the run.
+    fn wishes(&self, system: &System, asked: Asked, perfetto: Option<Perfetto>) -> Wishes {
+        let (follows, captures) = (!system.pipes.is_empty(), self.captures.clone());
+        let pictured = self.histogram || self.svg.is_some();
+        Wishes { asked, follows, captures, pictured, perfetto }
     }
 
     /// Returns the options that a repeated run of one seed needs besides.
@@ -334,12 +351,10 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     }
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
-        let searched = search::search(request, &system, from, count);
-        return searched.and_then(|found| found.tell(request));
+        let searched = search::search(request, &[&system], from, count);
+        return searched.and_then(|found| found.tell(request, true));
     }
-    let asked = request.explain.as_deref().map(|text| explain::wanted(text, &system));
-    let asked = asked.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
-    let wanted = asked.unwrap_or_default();
+    let wanted = request.wanted(&[&system])?[0];
     let asked = faults::asked(&system, &request.fault)?;
     note("building the programs");
     let built = project::build(&Workspace::find()?, &request.system, &[&system])?;
@@ -365,50 +380,53 @@ fn once(
     let mut how = with_upsets(session, &request.options(session, request.seed), &faults);
     simulable(&session.system)?;
     interrupt::await_signals()?;
-    let (system, follows) = (&session.system, !session.system.pipes.is_empty());
-    let transfers = request.captures.pcap.is_some() || follows;
-    let server = request.captures.can_server.map(CanServer::open).transpose()?;
-    let (functions, sights) = in_sight(system, &faults, transfers);
-    server.into_iter().for_each(|server| server.serve(&sights.buses));
-    let around = Around { plan: &session.plan, sights: &sights, faults: &faults };
-    let messages = follows.then(|| Messages::new(&around, wanted.message));
-    let messages = messages.map(|it| if request.trace.is_some() { it.kept() } else { it });
-    how.watched = messages.as_ref().map(Messages::watched).unwrap_or_default();
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
-    let pictured = request.histogram || request.svg.is_some();
-    let listener = Listener {
-        ledger: wanted.job.map(BillWriter::new),
-        perfetto: sheet.as_ref().map(|sheet| sheet.host(0, "", names.clone())),
-        watch: Some(Watch::begin(sights, &request.captures, names)?),
-        messages,
-        responses: pictured.then(Responses::default),
-        progress: Some(Progress::new(request.length.horizon_ns, format.is_for_programs())),
-        ..Listener::default()
-    };
+    let perfetto = sheet.as_ref().map(|sheet| sheet.host(0, "", names.clone()));
+    let wishes = request.wishes(&session.system, wanted, perfetto);
+    let server = request.captures.can_server.map(CanServer::open).transpose()?;
+    let (functions, sights) = in_sight(&session.system, &faults, wishes.transfers());
+    server.into_iter().for_each(|server| server.serve(&sights.buses));
+    let mut listener = wishes.listener(session, sights, &faults, &mut how)?;
+    listener.progress = Some(Progress::new(request.length.horizon_ns, format.is_for_programs()));
     let live = live(format.is_for_programs(), names.clone(), session.promises());
     let mut both = (listener, Hearing(live));
     let ending = drive(session, &how, functions, &mut both)?;
-    let Listener { mut outcome, hash, ledger, mut perfetto, watch, .. } = both.0;
-    let Listener { now, mut messages, responses, cast, .. } = both.0;
-    let finish = |watch: Watch| watch.finish(now, perfetto.as_mut(), messages.as_mut());
-    let usage = watch.map(finish).transpose()?.unwrap_or_default();
-    outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
-    perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
+    let (outcome, hash, findings) = both.0.finish(names)?;
     sheet.map_or(Ok(()), Sheet::finish)?;
     let run = simulated(ending, outcome);
-    let jobs = responses.map(|responses| responses.distributions(&cast, names)).unwrap_or_default();
-    let lives = messages.map(Messages::lives);
-    let stages = lives.as_ref().filter(|_| request.stages).map(|lives| &*lives.seen);
-    let measured = Measured { usage: &usage, jobs: &jobs, stages };
-    let code = report(format, session, &run, measured.addition(session, &run))?;
-    request.svg.as_ref().map_or(Ok(()), |folder| pictures(folder, &jobs))?;
+    let addition = findings.addition(session, &run, request.stages);
+    let code = report(format, session, &run, addition)?;
+    request.svg.as_ref().map_or(Ok(()), |folder| pictures(folder, &findings.jobs))?;
     tell(&format!("trace {:016x}", hash.0));
-    if ledger.is_some() || wanted.message.is_some() {
-        let bill = ledger.and_then(BillWriter::bill);
-        let life = lives.as_ref().zip(wanted.message).and_then(|(lives, of)| lives.of(of));
-        tell(&format!("\n{}", explain::either(bill, life, &session.system, &cast, names)));
+    if request.explain.is_some() {
+        let explained = findings.explained(wanted);
+        let words = explained.map(|it| findings.words(&it, &session.system, names));
+        tell(&format!("\n{}", words.as_deref().unwrap_or(explain::NOTHING)));
     }
     Ok(code)
+}
+
+/// Returns the first promise that a run of a search broke. A fault breaks an assumption, and an
+/// alarm that says so is the answer to it.
+fn finding(session: &Session, faults: &[InjectedFault], run: &mut FinishedRun) -> Option<String> {
+    faults::excuse(&session.system, faults, &mut run.outcome);
+    match session.judge(run) {
+        RunVerdict::Holds => None,
+        RunVerdict::Broken(findings) => {
+            let is_answer =
+                |finding: &Finding| !faults.is_empty() && matches!(finding, Finding::Alarm(_));
+            let wrong = findings.into_iter().find(|finding| !is_answer(finding));
+            wrong.map(|finding| finding.to_string())
+        }
+        RunVerdict::Bug(text) => Some(format!("BUG: {text}")),
+    }
+}
+
+/// Tells of the faults of a run that broke a promise.
+fn tell_faults(seed: u64, run: &FinishedRun) {
+    for (time, fault) in run.outcome.lives().flat_map(|life| &life.injected) {
+        Searched::Fault(seed, words::stamped(Some(*time), fault)).tell();
+    }
 }
 
 /// Many runs, up to the first that breaks a promise.
@@ -425,18 +443,7 @@ fn through(
         let simulation = Simulation::new(session, &how).with_faults(&faults).following(None);
         let Simulated { mut run, hash, .. } = simulation.run(&mut ())?;
         Searched::Trace(seed, hash).tell();
-        faults::excuse(&session.system, &faults, &mut run.outcome);
-        let finding = match session.judge(&run) {
-            RunVerdict::Holds => None,
-            RunVerdict::Broken(findings) => {
-                // A fault breaks an assumption, and an alarm that says so is the answer.
-                let is_answer =
-                    |finding: &Finding| !faults.is_empty() && matches!(finding, Finding::Alarm(_));
-                let wrong = findings.into_iter().find(|finding| !is_answer(finding));
-                wrong.map(|finding| finding.to_string())
-            }
-            RunVerdict::Bug(text) => Some(format!("BUG: {text}")),
-        };
+        let finding = finding(session, &faults, &mut run);
         // A run with faults may be later than its bounds: it is no witness of them.
         if faults.is_empty() && finding.is_none() {
             let close = session.assumptions(&run).closeness(&run.outcome);
@@ -444,9 +451,7 @@ fn through(
         }
         if let Some(finding) = finding {
             Searched::Broke(seed, finding).tell();
-            for (time, fault) in run.outcome.lives().flat_map(|life| &life.injected) {
-                Searched::Fault(seed, words::stamped(Some(*time), fault)).tell();
-            }
+            tell_faults(seed, &run);
             return Ok(BROKEN);
         }
     }

@@ -108,12 +108,13 @@ impl Found {
         }
     }
 
-    /// Says it; the exit code. Seeds behind the first that broke a promise are not told of: how far
-    /// each process came is chance. For the same reason there are no witnesses then.
+    /// Says it, and how to have the run explained if it can be; the exit code. Seeds behind the
+    /// first that broke a promise are not told of: how far each process came is chance. For the
+    /// same reason there are no witnesses then.
     ///
     /// # Errors
     /// If the witnesses should be kept and cannot.
-    pub fn tell(&self, request: &SimRequest) -> Result<u8, Failure> {
+    pub fn tell(&self, request: &SimRequest, explains: bool) -> Result<u8, Failure> {
         let (system, arguments) = (&request.system, request.again());
         let last = self.first.as_ref().map_or(u64::MAX, |(seed, _)| *seed);
         if request.traces {
@@ -133,7 +134,8 @@ impl Found {
         own.for_each(|(_, fault)| say(&format!("  {fault}")));
         let arguments: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
         let (system, arguments) = (system.display(), arguments.join(" "));
-        say(&format!("again: diapason sim {system} {arguments} --seed {seed} --explain worst"));
+        let explained = if explains { " --explain worst" } else { "" };
+        say(&format!("again: diapason sim {system} {arguments} --seed {seed}{explained}"));
         Ok(BROKEN)
     }
 }
@@ -145,12 +147,12 @@ impl Found {
 /// If nothing could be searched.
 pub fn search(
     request: &SimRequest,
-    system: &System,
+    systems: &[&System],
     from: u64,
     count: u64,
 ) -> Result<Found, Failure> {
     // Once, and not in every process.
-    project::build(&Workspace::find()?, &request.system, &[system])?;
+    project::build(&Workspace::find()?, &request.system, systems)?;
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let workers = request.jobs.unwrap_or_else(cores).max(1).min(count);
     let own = std::env::current_exe().map_err(|error| Failure::io("find myself", &error))?;
@@ -166,7 +168,8 @@ pub fn search(
         command.spawn().map_err(|error| Failure::io("start a search", &error))
     };
     let children = (0..workers).map(start).collect::<Result<Vec<Child>, Failure>>()?;
-    let witnesses = Witnesses::new(system, from, count, request.again());
+    let text = systems.first().map_or(0, |system| system.text_key());
+    let witnesses = Witnesses::new(text, from, count, request.again());
     gather(children, Found::none(count, witnesses))
 }
 

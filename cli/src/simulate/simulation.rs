@@ -1,8 +1,10 @@
 //! A simulation of one session, with everything that may be wanted of it besides.
 
+use super::Listener;
+use super::explain::Asked;
 use super::flows::LinkLogs;
-use super::messages::{Around, Choice, Lives, Messages};
-use super::{Listener, Watch};
+use super::messages::{Choice, Lives};
+use super::part::Wishes;
 use crate::capture::CaptureRequest;
 use crate::console::Line;
 use crate::failure::Failure;
@@ -116,34 +118,26 @@ impl<'a> Simulation<'a> {
     pub fn run(self, observer: &mut impl Observer) -> Result<Simulated, Failure> {
         let Simulation { session, how, faults, functions: others, captures, follows } = self;
         let (system, mut how) = (&session.system, with_upsets(session, how, faults));
-        let mut listener = Listener::default();
-        let functions = match others {
-            Some(others) => others,
+        let (listener, functions) = match others {
+            Some(others) => (Listener::default(), others),
             None if captures.is_none() && follows.is_none() => {
                 simulable(system)?;
-                functions(system, faults)
+                (Listener::default(), functions(system, faults))
             }
             None => {
                 simulable(system)?;
-                let nothing = CaptureRequest::default();
-                let captures = captures.unwrap_or(&nothing);
-                let transfers = captures.pcap.is_some() || follows.is_some();
-                let (functions, sights) = in_sight(system, faults, transfers);
-                let around = Around { plan: &session.plan, sights: &sights, faults };
-                listener.messages = follows.map(|choice| Messages::new(&around, choice));
-                listener.watch = Some(Watch::begin(sights, captures, &session.names)?);
-                functions
+                let asked = Asked { job: None, message: follows.flatten() };
+                let captures = captures.cloned().unwrap_or_default();
+                let follows = follows.is_some();
+                let wishes = Wishes { asked, follows, captures, ..Wishes::default() };
+                let (functions, sights) = in_sight(system, faults, wishes.transfers());
+                (wishes.listener(session, sights, faults, &mut how)?, functions)
             }
         };
-        if let Some(messages) = &listener.messages {
-            how.watched = messages.watched();
-        }
         let mut both = (listener, observer);
         let ending = drive(session, &how, functions, &mut both)?;
-        let Listener { mut outcome, hash, watch, mut messages, now, .. } = both.0;
-        watch.map_or(Ok(Vec::new()), |watch| watch.finish(now, None, messages.as_mut()))?;
-        outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
-        let lives = messages.map(Messages::lives).unwrap_or_default();
+        let (outcome, hash, findings) = both.0.finish(&session.names)?;
+        let lives = findings.lives;
         let links = LinkLogs::default();
         let (run, gated) = (simulated(ending, outcome), Vec::new());
         Ok(Simulated { run, hash: hash.0, lives, links, gated })

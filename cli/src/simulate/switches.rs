@@ -94,7 +94,7 @@ impl SwitchReport {
     }
 
     /// Adds what adapters with gates sent, each with its name.
-    pub(super) fn with_gates(mut self, books: &[(String, GatedBooks)]) -> SwitchReport {
+    pub(super) fn with_gates(mut self, books: &[(String, &GatedBooks)]) -> SwitchReport {
         for (adapter, books) in books {
             let classes = (0..).zip(books.sent).filter(|(_, sent)| *sent > 0);
             self.gated.extend(classes.map(|(class, sent)| GatedRow {
@@ -277,7 +277,7 @@ mod tests {
         network.gate(7, diapason_tsn::GateList::open(1_000));
         let mut books = network.gated();
         let report = |books: &[GatedBooks]| {
-            let named = books.iter().map(|it| (String::from("h:nic0"), it.clone()));
+            let named = books.iter().map(|it| (String::from("h:nic0"), it));
             report(0, false).with_gates(&named.collect::<Vec<_>>())
         };
         books[0].sent[6] = 10;

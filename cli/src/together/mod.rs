@@ -74,9 +74,10 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
         noun: joined.noun(),
         switches: None,
         times: Vec::new(),
+        each: Vec::new(),
         addition: Addition::default(),
     };
-    report(json, &sessions, &runs, &about)
+    report(json, &sessions, &runs, about)
 }
 
 /// Checks that QEMU can have these hosts and cables, and tells the servers of each host their part

@@ -191,8 +191,7 @@ impl Life {
     /// Returns whether it took a larger part of its bound than something that took `took` of `had`.
     #[must_use]
     pub fn is_worse_than(&self, took: Nanos, had: Option<Nanos>) -> bool {
-        let most = |bound: Option<Nanos>| u128::from(bound.unwrap_or(Nanos::FOREVER).0.max(1));
-        u128::from(self.latency().0) * most(had) > u128::from(took.0) * most(self.bound)
+        is_worse((self.latency(), self.bound), (took, had))
     }
 
     /// Returns the time from its beginning to its end.
@@ -215,6 +214,14 @@ impl Life {
         let until = self.items.iter().rfind(|item| place(item.stage) <= place(stage));
         until.map_or(Nanos::ZERO, |item| item.to - self.from)
     }
+}
+
+/// Returns whether the first took a larger part of its bound than the second: each is how long it
+/// took, and how long it may take.
+#[must_use]
+pub fn is_worse(one: (Nanos, Option<Nanos>), two: (Nanos, Option<Nanos>)) -> bool {
+    let most = |bound: Option<Nanos>| u128::from(bound.unwrap_or(Nanos::FOREVER).0.max(1));
+    u128::from(one.0.0) * most(two.1) > u128::from(two.0.0) * most(one.1)
 }
 
 /// Where a journey can be looked up.

@@ -13,7 +13,7 @@ mod seen;
 mod tell;
 mod wire;
 
-pub use life::Life;
+pub use life::{Life, is_worse};
 pub use seen::{Seen, SeenStage, render as render_stages, to_json as stages_to_json};
 pub use tell::render;
 
