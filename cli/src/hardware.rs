@@ -45,14 +45,21 @@ pub struct Hardware {
     pub controller: &'static str,
     /// It has an IOMMU.
     pub iommu: bool,
-    /// Arguments for devices that no description has.
+    /// Arguments for what no description has, before the controllers and behind them.
+    pub before: &'static [&'static str],
     pub more: &'static [&'static str],
 }
 
 impl Hardware {
     /// The PC that everything runs on unless a test wants another.
-    pub const USUAL: Hardware =
-        Hardware { machine: "q35", cpu: "max", controller: "qemu-xhci", iommu: false, more: &[] };
+    pub const USUAL: Hardware = Hardware {
+        machine: "q35",
+        cpu: "max",
+        controller: "qemu-xhci",
+        iommu: false,
+        before: &[],
+        more: &[],
+    };
 }
 
 impl Inserted {

@@ -240,6 +240,7 @@ impl Boot<'_> {
         }
         command.args(["-display", "none", "-no-reboot", "-nodefaults", "-serial", console]);
         command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+        command.args(self.hardware.before);
         for number in self.bare_controllers() {
             let id = if number == 0 { format!(",id={CONTROLLER}") } else { String::new() };
             command.arg("-device").arg(format!("{}{id}", self.hardware.controller));

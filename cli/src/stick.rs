@@ -35,7 +35,7 @@ pub const TOOLS: [Tool; 5] = [MKIMAGE, HYBRID, EFI_MODULE, MFORMAT, XORRISO];
 /// The time of everything in an image: 2026-01-01.
 const EPOCH: &str = "1767225600";
 /// Modules of GRUB in the core image of either firmware.
-const MODULES: [&str; 9] = [
+const MODULES: [&str; 12] = [
     "iso9660",
     "fat",
     "part_msdos",
@@ -43,7 +43,10 @@ const MODULES: [&str; 9] = [
     "search_fs_file",
     "multiboot2",
     "normal",
+    "configfile",
+    "cpuid",
     "echo",
+    "sleep",
     "boot",
 ];
 /// GRUB's configuration, next to which its core images are made.
@@ -138,7 +141,8 @@ pub fn make(sessions: &[&Session], workspace: &Workspace, out: &Path) -> Result<
     let name = folder_name(&kernel, &archive);
     write(at, &format!("{TREE}/{name}/kernel"), &kernel)?;
     write(at, &format!("{TREE}/{name}/archive"), &archive)?;
-    write(at, CONFIGURATION, configuration(session, &name).as_bytes())?;
+    write(at, CONFIGURATION, early(session, &name).as_bytes())?;
+    write(at, &format!("{TREE}/{name}/grub.cfg"), start(session, &name).as_bytes())?;
     write(at, &format!("{TREE}/EFI/BOOT/BOOTX64.EFI"), &[])?;
     write(at, &format!("{TREE}/boot/bios.img"), &[])?;
     for (format, file, more) in [
@@ -167,17 +171,39 @@ fn folder_name(kernel: &[u8], archive: &[u8]) -> String {
     format!("{:016x}", fnv([kernel, archive]))
 }
 
-/// Returns GRUB's configuration: find the folder, load, start. The line that it prints stays on the
-/// screen.
-fn configuration(session: &Session, name: &str) -> String {
+/// GRUB waits for so many seconds, so that a message stays on the screen.
+const STAYS: &str = "sleep 2147483647";
+
+/// Returns GRUB's first configuration: find the folder, and go on with the configuration in it.
+/// The first line that it prints stays on the screen.
+fn early(session: &Session, name: &str) -> String {
     let system = &session.system.name;
     let state = if session.proved { "" } else { ", UNPROVED" };
     format!(
         "search --no-floppy --set=root --file /{name}/kernel\n\
          echo 'Diapason: {system}{state}. The console is the first serial port, 115200 baud.'\n\
-         multiboot2 /{name}/kernel\n\
-         module2 /{name}/archive\n\
-         boot\n"
+         source /{name}/grub.cfg\n\
+         echo '{NOT_WHOLE}'\n\
+         {STAYS}\n"
+    )
+}
+
+/// The message about a medium that lacks something.
+const NOT_WHOLE: &str = "Nothing starts: this medium is not whole. Write the image to it again.";
+
+/// Returns GRUB's second configuration: load and start, or say why not.
+fn start(session: &Session, name: &str) -> String {
+    let system = &session.system.name;
+    format!(
+        "if cpuid -l; then\n\
+         if multiboot2 /{name}/kernel; then\n\
+         if module2 /{name}/archive; then boot; fi\n\
+         fi\n\
+         echo '{NOT_WHOLE}'\n\
+         else\n\
+         echo 'Nothing starts: {system} needs a processor with 64 bits, and this PC has none.'\n\
+         fi\n\
+         {STAYS}\n"
     )
 }
 

@@ -220,9 +220,9 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// left out before. The screen itself leaves where there is none, and has a limit of its own. The
 /// rest of a chunk that waits for the next one took 29 bytes. Servers that run in their callers'
 /// places took 3,380 bytes, and 300 of boot; a kernel of a description without them has none.
-const RESIDENT_BYTES_RATCHET: u64 = 77_540;
-const BOOT_BYTES_RATCHET: u64 = 40_090;
-const SCREEN_BYTES_RATCHET: u64 = 9_680;
+const RESIDENT_BYTES_RATCHET: u64 = 77_860;
+const BOOT_BYTES_RATCHET: u64 = 40_410;
+const SCREEN_BYTES_RATCHET: u64 = 9_780;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {

@@ -129,6 +129,8 @@ refusals! {
     /// A core of the system has no processor that starts.
     Processors = 21, "the machine has too few processors for the cores of the system, or one does \
         not start";
+    /// The machine: its timer and its interrupts are those of the local APIC.
+    Apic = 22, "the processor has no local APIC, or firmware switched it off";
 }
 
 /// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.

@@ -50,6 +50,15 @@ pub unsafe fn in32(port: u16) -> u32 {
     value
 }
 
+/// Writes four bytes to an I/O port.
+///
+/// # Safety
+/// As for [`out8`].
+pub unsafe fn out32(port: u16, value: u32) {
+    // SAFETY: the caller vouches for the port.
+    unsafe { asm!("out dx, eax", in("dx") port, in("eax") value, options(nomem, nostack)) }
+}
+
 /// Writes a block of bytes to an I/O port.
 ///
 /// # Safety

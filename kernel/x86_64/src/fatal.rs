@@ -9,6 +9,9 @@ use diapason_abi::record::{Record, exit};
 /// The port through which an emulator is told to stop, with a status.
 const EXIT_PORT: u16 = 0xf4;
 
+/// The vector by which hardware, or another core, says that something is broken.
+const NMI: u64 = 2;
+
 /// The vector by which a processor says that hardware is broken.
 const MACHINE_CHECK: u64 = 18;
 
@@ -59,6 +62,14 @@ fn panic(info: &PanicInfo<'_>) -> ! {
 extern "C" fn on_kernel_fault(vector: u64, error: u64, instruction: u64) -> ! {
     if vector == MACHINE_CHECK {
         tell_banks();
+    }
+    if vector == NMI
+        && let Some(status) = seat::ended_by_another()
+    {
+        if screen::is_open() {
+            screen::end(status);
+        }
+        cpu::stop();
     }
     announce(Record::KernelFault, &[vector, error, cpu::fault_address(), instruction]);
     leave(exit::PANIC)

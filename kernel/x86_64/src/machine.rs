@@ -1,6 +1,7 @@
 //! The effects the core asks for, on real hardware.
 
 use crate::apic::{IoApic, set_message};
+use crate::config;
 use crate::console::{Console, console};
 use crate::context::Context;
 use crate::cpu;
@@ -327,17 +328,12 @@ impl Machine for Metal {
     }
 
     fn set_bus_master(&mut self, device: u16, enabled: bool) {
-        const BUS_MASTER: u16 = 1 << 2;
         let command = self.commands[device as usize];
         if command.is_null() {
             return;
         }
         self.counts.mmio += 2;
-        // SAFETY: the command register that boot found; nobody else writes it.
-        unsafe {
-            let others = command.read_volatile() & !BUS_MASTER;
-            command.write_volatile(others | if enabled { BUS_MASTER } else { 0 });
-        }
+        config::set_bus_master(command, enabled);
     }
 
     fn bus_address(&mut self, _segment: u16, first: FrameId) -> u64 {

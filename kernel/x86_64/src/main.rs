@@ -29,6 +29,7 @@ mod apic;
 mod boot;
 mod calls;
 mod clock;
+mod config;
 mod console;
 mod context;
 mod cpu;

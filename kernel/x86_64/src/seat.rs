@@ -6,7 +6,7 @@
 //! the doorbells that were rung, the segments in common, and whose turn it is at the serial port
 //! and at the controller of lines.
 
-use crate::apic::{interrupt_core, interrupt_self};
+use crate::apic::{interrupt_core, interrupt_self, send_command};
 use crate::cpu;
 use crate::machine::Metal;
 use crate::tables::BELLS;
@@ -30,6 +30,8 @@ pub struct Hall {
     lines: AtomicBool,
     /// All kernels are ready, and may decide.
     open: AtomicBool,
+    /// The status with which the first core ended whose run went wrong; 0 before.
+    broken: AtomicU8,
     pub members: [Member; CORES_MAX],
     /// The segments that several cores use.
     pub commons: [Common; TABLE_MAX as usize],
@@ -159,11 +161,19 @@ pub fn await_opening() {
 }
 
 /// The run is over on this core. If it went well, the first core waits for the others, and no
-/// other core comes back from here. A run that went wrong ends the machine at once.
+/// other core comes back from here. A run that went wrong ends the others at once.
 pub fn rest(status: u8) {
     let Some(hall) = hall() else { return };
     let Seat { core, cores, .. } = seat();
     if !matches!(status, exit::FINISHED | exit::HALTED) {
+        if hall.broken.swap(status, Ordering::AcqRel) != 0 {
+            cpu::stop();
+        }
+        for (_, member) in hall.members.iter().enumerate().filter(|(at, _)| *at != core.into()) {
+            if member.state.load(Ordering::Relaxed) >= ALIVE {
+                send_command(member.apic.load(Ordering::Relaxed), NMI);
+            }
+        }
         return;
     }
     hall.members[core as usize & 7].state.store(ENDED, Ordering::Release);
@@ -176,6 +186,15 @@ pub fn rest(status: u8) {
         }
     }
 }
+
+/// Returns the status with which another core ended the run, because of what went wrong there.
+pub fn ended_by_another() -> Option<u8> {
+    let status = hall()?.broken.load(Ordering::Acquire);
+    (status != 0).then_some(status)
+}
+
+/// The command by which a core is interrupted that has interrupts off.
+const NMI: u32 = 4 << 8 | 1 << 14;
 
 impl Metal {
     /// Rings a doorbell of another core. One that was rung and not heard yet stands for both rings,

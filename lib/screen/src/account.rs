@@ -61,6 +61,8 @@ impl Account {
         match status {
             exit::NO_ARCHIVE => ScreenVerdict::NothingStarts,
             exit::PANIC => ScreenVerdict::Bug,
+            // The supervisor of another core, which ended this one without its tables.
+            exit::SUPERVISOR_DIED if !self.ended => ScreenVerdict::Broken,
             _ if !self.ended => ScreenVerdict::NoEnd,
             _ if used != self.time_ns || self.vcpus_ns > self.threads_ns => ScreenVerdict::Books,
             _ if self.findings > 0 || status == exit::SUPERVISOR_DIED => ScreenVerdict::Broken,
@@ -93,6 +95,9 @@ mod tests {
         assert_eq!(good().verdict(exit::FINISHED, flags::WHOLE), ScreenVerdict::Unproved);
         assert_eq!(good().verdict(exit::FINISHED, 0), ScreenVerdict::Unproved);
         assert_eq!(good().verdict(exit::SUPERVISOR_DIED, ALL), ScreenVerdict::Broken);
+        let early = Account::default();
+        assert_eq!(early.verdict(exit::SUPERVISOR_DIED, ALL), ScreenVerdict::Broken);
+        assert_eq!(early.verdict(exit::FINISHED, ALL), ScreenVerdict::NoEnd);
         assert_eq!(good().verdict(exit::PANIC, ALL), ScreenVerdict::Bug);
         assert_eq!(good().verdict(exit::NO_ARCHIVE, ALL), ScreenVerdict::NothingStarts);
         assert_eq!(good().verdict(0, ALL), ScreenVerdict::Bug);

@@ -7,14 +7,17 @@ use diapason_papers::{Effort, ReproduceRequest, reproduce};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Returns the help for the names.
+fn which() -> String {
+    let names: Vec<&str> = diapason_papers::names().collect();
+    format!("The reproductions to make: {} [default: everything]", names.join(", "))
+}
+
 /// Reproduce tables and figures of the papers: theirs beside ours.
 #[derive(Parser)]
 #[command(name = "diapason reproduce", bin_name = "diapason reproduce", after_help = EXIT_CODES)]
 struct Arguments {
-    /// The reproductions to make: csd, semaphores, decisions, fig12, largest-rate, mts,
-    /// linux-twin, protocol, tuned-pipes, topologies, usb-latency, usb-throughput
-    /// [default: everything].
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", help = which())]
     names: Vec<String>,
     /// Fewer workloads: seconds instead of minutes.
     #[arg(long)]

@@ -2,6 +2,7 @@
 //! where PCI functions are configured, and which IOMMUs they are behind.
 
 use super::pci::Function;
+use crate::config;
 use diapason_abi::archive::CORES_MAX;
 use diapason_abi::dmar::{Bridges, Dmar, number};
 
@@ -23,8 +24,8 @@ pub struct Acpi {
     pub hpet: u64,
     /// Port of the timer that counts 3,579,545 ticks a second; 0 if there is none.
     pub pm_timer: u16,
-    /// Configuration memory of PCI: where that of bus 0 is or would be (0: there is none), and the
-    /// first and the last bus it is there for.
+    /// Configuration of PCI: where that of bus 0 is or would be, and the first and the last bus it
+    /// is there for. It is behind ports unless a table names memory.
     pub pci: u64,
     pub buses: (u64, u64),
     /// The table of IOMMUs; empty if there is none.
@@ -53,7 +54,7 @@ fn table(address: u64) -> &'static [u8] {
 impl Acpi {
     /// Walks the tables from the root pointer at `rsdp`.
     pub fn read(rsdp: u64) -> Acpi {
-        let mut acpi = Acpi { rsdp, ..Acpi::default() };
+        let mut acpi = Acpi { rsdp, pci: config::PORTS, buses: (0, 255), ..Acpi::default() };
         let root = bytes(rsdp, 36);
         if !root.starts_with(b"RSD PTR ") {
             return Acpi { rsdp: 0, ..acpi };

@@ -7,7 +7,7 @@ use crate::tables::{SPURIOUS, TIMER};
 /// Bits of the register that holds its address.
 const ENABLED: u64 = 1 << 11;
 const BOOT_CORE: u64 = 1 << 8;
-const TIMER_MASKED: u32 = 1 << 16;
+const MASKED: u32 = 1 << 16;
 const TIMER_DEADLINE: u32 = 2 << 17;
 
 fn read(register: usize) -> u32 {
@@ -16,7 +16,8 @@ fn read(register: usize) -> u32 {
 }
 
 impl LocalApic {
-    /// Switches it on, everything masked; silences the PC's old controllers. One core is the first.
+    /// Switches it on, everything masked; silences the PC's old controllers, and the pin at which
+    /// they interrupt. One core is the first.
     pub fn enable(first: bool) -> LocalApic {
         // SAFETY: masks the two legacy controllers, then enables the APIC at its default address.
         unsafe {
@@ -27,7 +28,8 @@ impl LocalApic {
         write(0x80, 0);
         write(0xf0, 1 << 8 | SPURIOUS as u32);
         write(0x3e0, 0xb);
-        write(0x320, TIMER_MASKED | TIMER as u32);
+        write(0x350, MASKED);
+        write(0x320, MASKED | TIMER as u32);
         LocalApic { deadline_mode: false }
     }
 

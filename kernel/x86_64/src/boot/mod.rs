@@ -187,6 +187,9 @@ fn protect() -> u64 {
     if !steady {
         refuse(Refusal::CounterVaries);
     }
+    if basic_edx >> 9 & 1 == 0 {
+        refuse(Refusal::Apic);
+    }
     features
 }
 

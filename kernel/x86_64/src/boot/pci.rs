@@ -5,8 +5,8 @@
 
 use super::acpi::Acpi;
 use super::spaces::{self, REACH};
-use crate::cpu;
 use crate::paging::LARGE_PAGE;
+use crate::{config, cpu};
 use core::ops::Range;
 use diapason_abi::PAGE;
 use diapason_abi::archive::{Absence, NONE, PciFunction};
@@ -45,7 +45,7 @@ const INTERRUPTS: u32 = 0xfee0_0000;
 const BRIDGE: u32 = 0x06;
 const BUS_MASTER: u32 = 1 << 2;
 
-/// A function's configuration, mapped one to one.
+/// A function's configuration: the address of its first register, as [`config`] has it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Function(u64);
 
@@ -81,29 +81,26 @@ struct Messages {
     entries: u64,
 }
 
-/// Visits every function behind the first root until `visit` says so; returns where it stopped.
+/// Visits every function until `visit` says so; returns where it stopped. A PC may have several
+/// roots, and the buses behind each are numbered from any number on, so all are looked at.
 #[inline(never)]
 fn walk(acpi: &Acpi, visit: &mut dyn FnMut(Function) -> bool) -> Option<Function> {
     let (first, end) = acpi.buses;
     let size = (end + 1) << 20;
-    if acpi.pci == 0 || acpi.pci.checked_add(size)? > REACH {
-        return None;
+    if acpi.pci != config::PORTS {
+        if acpi.pci.checked_add(size)? > REACH {
+            return None;
+        }
+        spaces::uncache(acpi.pci, size);
     }
-    spaces::uncache(acpi.pci, size);
-    // Buses are numbered so that those behind a bridge come after it.
-    let (mut bus, mut last) = (first, first);
-    while bus <= last {
-        for place in 0..256 {
-            let function = Function(acpi.pci + (bus << 20 | place << 12));
-            if !function.is_there(place) {
-                continue;
-            }
-            last = last.max(function.buses_behind().1).min(end);
-            if visit(function) {
+    for device in first << 5..(end + 1) << 5 {
+        let of_device = Function::at(acpi.pci, device << 3);
+        for number in 0..of_device.functions() {
+            let function = Function::at(acpi.pci, device << 3 | number);
+            if function.read(IDENTITY) != NOBODY && visit(function) {
                 return Some(function);
             }
         }
-        bus += 1;
     }
     None
 }
@@ -205,11 +202,12 @@ impl Function {
 
     #[inline(never)]
     fn read(self, register: usize) -> u32 {
-        cpu::read(self.0 + register as u64)
+        config::read(self.0 + register as u64)
     }
 
+    #[inline(never)]
     fn write(self, register: usize, value: u32) {
-        put(self.0 + register as u64, value);
+        config::write(self.0 + register as u64, value);
     }
 
     /// Returns where its command register is.
@@ -223,12 +221,15 @@ impl Function {
         [self.place(acpi), word & 0xffff, word >> 16]
     }
 
-    /// Returns whether there is a function at this place of the bus. Only the first function of a
-    /// device says whether it has more.
-    fn is_there(self, place: u64) -> bool {
-        let first = Function(self.0 & !(7 << 12));
-        let exists = |function: Function| function.read(IDENTITY) != NOBODY;
-        exists(first) && (place & 7 == 0 || first.read(HEADER) >> 23 & 1 == 1 && exists(self))
+    /// Returns how many functions a device may have whose first one this is. Only that one says
+    /// whether there are more.
+    fn functions(self) -> u64 {
+        const SEVERAL: u32 = 1 << 23;
+        match self.read(IDENTITY) {
+            NOBODY => 0,
+            _ if self.read(HEADER) & SEVERAL != 0 => 8,
+            _ => 1,
+        }
     }
 
     fn is(self, wanted: &PciFunction) -> bool {
@@ -382,8 +383,7 @@ pub fn set_message(table: u64, number: u16, core: u32, vector: u32) -> *mut u32 
     (entry + MASK) as *mut u32
 }
 
-/// Writes a register of the configuration memory, or of a table of messages. The function does
-/// nothing yet.
+/// Writes a word of a table of messages. The function does nothing yet.
 #[inline(never)]
 fn put(address: u64, value: u32) {
     cpu::write(address, value);
