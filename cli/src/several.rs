@@ -27,7 +27,7 @@ use std::path::Path;
 pub(crate) const CABLE_BYTES: usize = 16 * 1024;
 
 /// A host or core with its name.
-pub(crate) type Named = (String, Session);
+pub type Named = (String, Session);
 
 /// The hosts or cores that run together.
 pub(crate) struct Several {

@@ -70,7 +70,7 @@ pub fn together<O: Observer>(
 ///
 /// # Errors
 /// If they cannot be run at all.
-pub(crate) fn followed<O: Observer>(
+pub fn followed<O: Observer>(
     sessions: &[Named],
     joined: &Joined,
     seed: Option<u64>,

@@ -47,10 +47,9 @@ use diapason_system::{Description, InjectedFault, RunOptions, System, parse_pull
 use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, delayed, drawn, excuse};
-pub(crate) use flows::told as told_flows;
+pub use flows::told as told_flows;
 pub use flows::{FlowLife, LinkLogs, ToldFlow};
-pub(crate) use hosts::followed;
-pub use hosts::{Joined, Joints, Seat, together};
+pub use hosts::{Joined, Joints, Seat, followed, together};
 use measured::pictures;
 use messages::Messages;
 pub(crate) use messages::render as render_life;

@@ -44,7 +44,6 @@ pub mod mode;
 pub mod needs;
 pub mod network;
 pub mod pair;
-pub mod pieces;
 pub mod routes;
 pub mod sensor;
 pub mod settings;

@@ -35,7 +35,7 @@ pub const PATIENCE: &str = "patience";
 pub const LABEL: &str = "label";
 /// Programs that write the labels of flows into messages, and keep the label of a message that they
 /// answer.
-pub const LABELLING: [&str; 3] = ["link-ping", "link-detour", crate::mail::PROGRAM];
+pub const LABELLING: [&str; 3] = ["link-ping", "link-detour", crate::routes::PROGRAM];
 
 /// Returns the label of the flow with this number in its list. Flows far behind have none.
 #[must_use]

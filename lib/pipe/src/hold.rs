@@ -45,6 +45,12 @@ impl FlowHold {
         }
     }
 
+    /// Returns the first time at which one more message may pass.
+    #[must_use]
+    pub fn opens(&self) -> Nanos {
+        self.meter.opens()
+    }
+
     /// Notes that a message passed.
     pub fn passed(&mut self, now: Nanos) {
         let _ = self.meter.admits(now);

@@ -55,6 +55,19 @@ impl<S: MessageSource, const WRITERS: usize> Intake<S, WRITERS> {
         Intake { writers, next: 0 }
     }
 
+    /// Returns an intake without writers.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Intake { writers: [const { None }; WRITERS], next: 0 }
+    }
+
+    /// Adds a writer at a place below `WRITERS`. One that was there is forgotten.
+    pub fn put(&mut self, place: usize, source: S) {
+        if let Some(writer) = self.writers.get_mut(place) {
+            *writer = Some(Turnstile { source, held: None });
+        }
+    }
+
     /// Returns the source of a writer.
     pub fn source(&mut self, writer: usize) -> Option<&mut S> {
         self.writers.get_mut(writer)?.as_mut().map(|turnstile| &mut turnstile.source)

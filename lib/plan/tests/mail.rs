@@ -1,8 +1,9 @@
 //! Bills of flows from mailbox to mailbox, and what servers of mailboxes are told.
 
 use diapason_abi::Nanos;
-use diapason_contract::carried::{Contract, Contracts};
-use diapason_contract::mail::{ARRIVALS, CONTRACTS, DELIVERS, MailRoute, OWN, POSTS, SLOTS};
+use diapason_contract::carried::Contract;
+use diapason_contract::mail::{BoxName, MAILBOXES};
+use diapason_contract::routes::{Gate, LinkRoute, MEMORY, OWN, PROGRAM, ROUTES, RouterMemory};
 use diapason_plan::{FlowBill, FlowItem, FlowStage, NetworkPlan, Plan};
 use diapason_random::Random;
 use diapason_system::{Description, Hosts, parse_any};
@@ -78,27 +79,41 @@ fn a_bill_goes_from_the_call_to_the_receiver() {
     }
 }
 
+/// Returns the mailboxes and the table of the router of a host.
+fn told(hosts: &Hosts, host: usize) -> (Vec<BoxName>, Vec<LinkRoute>, RouterMemory) {
+    let processes = &hosts.hosts[host].system.processes;
+    let router = processes.iter().find(|process| process.program == PROGRAM).unwrap();
+    let boxes = BoxName::all(router.setting(MAILBOXES)).collect();
+    let table = LinkRoute::all(router.setting(ROUTES)).collect();
+    (boxes, table, RouterMemory::of(router.setting(MEMORY)[0]))
+}
+
+/// Returns the places between which a way leads.
+fn places(table: &[LinkRoute]) -> Vec<(Gate, u8, Gate)> {
+    table.iter().map(|way| (way.from, way.label, way.to)).collect()
+}
+
 #[test]
-fn servers_are_told_what_the_flows_say() {
+fn routers_are_told_what_the_flows_say() {
     let mut hosts = changed(THREE, &[]);
     NetworkPlan::of(&hosts).instruct(&mut hosts);
-    let server = |host: usize| {
-        let processes = &hosts.hosts[host].system.processes;
-        processes.iter().find(|process| process.program == "link-mail").unwrap()
-    };
-    let told = |host: usize, name: &str| -> Vec<MailRoute> {
-        MailRoute::all(server(host).setting(name)).collect()
-    };
-    let (questions, answers) = (MailRoute::new("questions", 0, 0), MailRoute::new("answers", 1, 0));
-    assert_eq!((told(0, POSTS), told(0, DELIVERS)), (vec![questions], vec![answers]));
-    assert_eq!((told(2, POSTS), told(2, DELIVERS)), (vec![answers], vec![questions]));
-    assert_eq!(server(0).setting(SLOTS), [4]);
-    // A server lets messages come as late as the bill says, and no more of them than the flow.
-    let held = Contracts::of(server(2).setting(CONTRACTS)).0;
-    let late = bills(&hosts)[1].items[1].after;
-    let declared = hosts.flows[1].contract;
-    assert_eq!(held[0], Some(Contract { jitter: declared.jitter + late, ..declared }));
-    assert!(held[1..].iter().all(Option::is_none));
+    let (boxes, table, memory) = told(&hosts, 0);
+    assert_eq!(boxes, ["questions", "answers"].map(BoxName::new));
+    let (link, mailbox) = (Gate::Link(0), Gate::Mailbox);
+    assert_eq!(places(&table), [(mailbox(0), 1, link), (link, 2, mailbox(1))]);
+    let own = OWN as u8;
+    assert_eq!(memory, RouterMemory { bytes: 84, own, slots: [4, 0, 0, 0] });
+    let (_, table, _) = told(&hosts, 2);
+    assert_eq!(places(&table), [(link, 1, mailbox(0)), (mailbox(1), 2, link)]);
+    // A router lets messages come as late as the bill says, and no more of them than the flow.
+    for (way, flow, item) in [(0, 0, None), (1, 1, Some(1))] {
+        let bill = &bills(&hosts)[flow];
+        let late = bill.items[item.unwrap_or(bill.items.len() - 3)].after;
+        let declared = hosts.flows[flow].steady();
+        let held = Contract { jitter: declared.jitter + late, ..declared };
+        assert_eq!(table[way].contract, Some(held));
+    }
+    assert!((1..=2).contains(&table[1].most), "{table:?}");
 }
 
 const ASK: &str = "mail/ask.toml";
@@ -136,14 +151,6 @@ fn others_at_a_server_or_a_program_are_refused() {
         &[(ask, "events = 1\n", "")],
         "`questions` has no bound: `mail` cannot hear of messages in mailboxes",
         "write `threads = 2` and `events = 1`",
-    );
-    let straight = "[[flow]]\nname = \"straight\"\nfrom = \"left:mail\"\nbytes = 84\nperiod = \
-                    \"1s\"\nwork = \"4us\"\n[[flow.hop]]\nprocess = \"right:mail\"\nby = \
-                    \"bridge\"\nslots = 8\nwork = \"4us\"\n\n[[flow]]\nname = \"questions\"";
-    refused(
-        &[(TWO, "[[flow]]\nname = \"questions\"", straight)],
-        "`straight` has no bound: `mail` carries messages of mailboxes, and no others",
-        "name another program, such as `link-router`",
     );
     refused(
         &[(answer, "vcpu = \"answer\"\n", "vcpu = \"answer\"\nthreads = 2\n")],
@@ -196,35 +203,42 @@ fn mailboxes_links_and_mutexes_that_no_flow_counts_are_refused() {
 
 #[test]
 fn what_finds_no_room_is_refused() {
-    let bursts = (TWO, "jitter = \"6ms\"", "burst = 3\njitter = \"6ms\"");
-    let late = (TWO, "latency = \"6ms\"", "latency = \"20ms\"");
+    let bursts = (TWO, "jitter = \"9ms\"", "burst = 3\njitter = \"9ms\"");
+    let late = (TWO, "latency = \"9ms\"", "latency = \"20ms\"");
     let [wide_ask, wide_answer] = [ASK, ANSWER].map(|file| (file, "messages = 2", "messages = 4"));
     refused(
         &[wide_ask, bursts, late],
-        "`answers`: 3 messages may be in the mailbox of `right:mail`, which holds 2",
-        "write `messages = 3` or more, or send fewer messages",
-    );
-    refused(
-        &[wide_ask, (ASK, "messages = 8", "messages = 2"), wide_answer, bursts, late],
-        "`answers`: 4 messages may be in the mailbox of `left:asker`, which holds 2",
+        "`answers`: 4 messages may be in the mailbox of `right:mail`, which holds 2",
         "write `messages = 4` or more, or send fewer messages",
     );
-    let needed = 8 + OWN as u64;
     refused(
-        &[("mail/ask.toml", "size = \"64K\"", "size = \"28K\"")],
+        &[
+            wide_ask,
+            (ASK, "messages = 8", "messages = 2"),
+            wide_answer,
+            bursts,
+            late,
+            (TWO, "slots = 3", "slots = 6"),
+        ],
+        "`answers`: 5 messages may be in the mailbox of `left:asker`, which holds 2",
+        "write `messages = 5` or more, or send fewer messages",
+    );
+    let needed = 3 + OWN as u64;
+    refused(
+        &[("mail/ask.toml", "size = \"64K\"", "size = \"24K\"")],
         &format!(
             "`questions` has no bound: `link.data` of `left` has no room for {needed} messages of \
-             `mail`"
+             a router"
         ),
-        "write at least `size = \"32K\"` in `mail/ask.toml`",
+        "write at least `size = \"28K\"` in `mail/ask.toml`",
     );
     refused(
-        &[(TWO, "slots = 8", "slots = 41")],
-        "`questions` has no bound: `mail` in `left` has memory for 64 messages; 65 are needed",
+        &[(TWO, "slots = 3", "slots = 41")],
+        "`questions` has no bound: `left:mail` has memory for 64 messages; 65 are needed",
         "write smaller `slots`",
     );
     refused(
-        &[(TWO, "slots = 8", "slots = 2"), bursts, late, wide_ask, wide_answer],
+        &[(TWO, "slots = 3", "slots = 2"), bursts, late, wide_ask, wide_answer],
         "`answers`: 4 messages may need memory at `left:usbd`, and there is some for 2",
         "lend memory for 4 (`slots`), or send fewer messages",
     );
@@ -238,7 +252,7 @@ fn what_comes_too_fast_has_no_bill() {
         plan.refused[0].items()[0].title,
         "`questions` has no bound: `asker` in `left` cannot keep up with the messages of the flows"
     );
-    let late = NetworkPlan::of(&changed(TWO, &[(TWO, "latency = \"6ms\"", "latency = \"2ms\"")]));
+    let late = NetworkPlan::of(&changed(TWO, &[(TWO, "latency = \"9ms\"", "latency = \"2ms\"")]));
     assert!(late.refused[0].items()[0].title.ends_with("at most 2.000 ms is wanted"));
 }
 
@@ -295,27 +309,22 @@ fn a_mailbox_holds_the_messages_of_all_its_senders() {
 }
 
 #[test]
-fn a_server_delivers_the_flows_of_one_mailbox() {
+fn a_router_delivers_the_flows_of_one_mailbox() {
     let mut hosts = changed(MANY, &[]);
     NetworkPlan::of(&hosts).instruct(&mut hosts);
-    let processes = &hosts.hosts[1].system.processes;
-    let server = processes.iter().find(|process| process.program == "link-mail").unwrap();
-    let routes = [0, 1].map(|at| MailRoute::new("questions", at as u32, at));
-    assert_eq!(MailRoute::all(server.setting(DELIVERS)).collect::<Vec<_>>(), routes);
-    // The server lets each flow in as the bill says, so that a cable that is back floods no other.
+    let (boxes, table, _) = told(&hosts, 1);
+    assert_eq!(boxes, ["questions", "answers", "receipts"].map(BoxName::new));
+    let all = places(&table);
+    assert_eq!(all[..2], [0, 1].map(|at| (Gate::Link(at), at as u8 + 1, Gate::Mailbox(0))));
+    // The router lets each flow in as the bill says, so that a cable that is back floods no other.
     let NetworkPlan { flows, .. } = NetworkPlan::of(&hosts);
-    let held = |flow: usize| {
+    for (flow, way) in table[..2].iter().enumerate() {
         let bill = flows[flow].bill.as_ref().unwrap();
         let late = bill.items[bill.items.len() - 3].after;
         let declared = hosts.flows[flow].steady();
-        Some(Contract { jitter: declared.jitter + late, ..declared })
-    };
-    let told = Contracts::of(server.setting(ARRIVALS)).0;
-    assert_eq!(told[..3], [held(0), held(1), None]);
-    let mut alone = changed(TWO, &[]);
-    NetworkPlan::of(&alone).instruct(&mut alone);
-    let processes = || alone.hosts.iter().flat_map(|host| &host.system.processes);
-    assert!(processes().all(|it| Contracts::of(it.setting(ARRIVALS)).are_none()));
+        let held = Contract { jitter: declared.jitter + late, ..declared };
+        assert_eq!(way.contract, Some(held));
+    }
 }
 
 /// No bill gets shorter when work or messages are more.

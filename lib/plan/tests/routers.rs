@@ -2,7 +2,7 @@
 
 use diapason_abi::Nanos;
 use diapason_contract::link::LABEL;
-use diapason_contract::routes::{LinkRoute, MEMORY, ROUTES, RouterMemory};
+use diapason_contract::routes::{Gate, LinkRoute, MEMORY, ROUTES, RouterMemory};
 use diapason_plan::{FlowStage, NetworkPlan};
 use diapason_system::{Description, Hosts, parse_any};
 use std::fs;
@@ -51,10 +51,12 @@ fn a_router_is_told_its_table() {
     plan.instruct(&mut hosts);
     let told = router(&hosts);
     let table: Vec<LinkRoute> = LinkRoute::all(told.setting(ROUTES)).collect();
-    let ways: Vec<(usize, u8, usize)> = table.iter().map(|it| (it.from, it.label, it.to)).collect();
-    assert_eq!(ways, [(0, 1, 2), (2, 1, 0), (1, 2, 2), (2, 2, 1)]);
+    let ways: Vec<(Gate, u8, Gate)> = table.iter().map(|it| (it.from, it.label, it.to)).collect();
+    let links = [(0, 1, 2), (2, 1, 0), (1, 2, 2), (2, 2, 1)];
+    let links = links.map(|(from, label, to)| (Gate::Link(from), label, Gate::Link(to)));
+    assert_eq!(ways, links);
     let memory = RouterMemory::of(told.setting(MEMORY)[0]);
-    assert_eq!(memory, RouterMemory { bytes: 1024, slots: [4, 4, 4, 0] });
+    assert_eq!(memory, RouterMemory { bytes: 1024, own: 0, slots: [4, 4, 4, 0] });
     for (at, label) in [("left", 1), ("up", 2)] {
         let host = hosts.hosts.iter().find(|host| host.name == at).unwrap();
         let ping = host.system.processes.iter().find(|it| it.name == "link-ping").unwrap();
@@ -101,11 +103,11 @@ fn messages_without_a_label_are_refused_beside_others() {
 
 #[test]
 fn a_router_has_room_for_its_messages() {
-    let hosts = star("star.toml", "slots = 4", "slots = 12");
+    let hosts = star("star.toml", "slots = 4", "slots = 22");
     assert!(
-        refusals(&hosts)[0].contains("`centre:router` has memory for 32 messages; 36 are needed")
+        refusals(&hosts)[0].contains("`centre:router` has memory for 64 messages; 66 are needed")
     );
-    let hosts = star("links/centre.toml", "size = \"1088K\"", "size = \"512K\"");
+    let hosts = star("links/centre.toml", "size = \"1088K\"", "size = \"8K\"");
     let needed = "`link.data` of `centre` has no room for 12 messages of a router";
     assert!(refusals(&hosts)[0].contains(needed), "{:?}", refusals(&hosts));
 }

@@ -137,6 +137,8 @@ pub(crate) struct DeclaredFlow {
     to: Option<At<String>>,
     via: Vec<At<String>>,
     slots: Option<At<u64>>,
+    /// The mailbox at both ends of a computed way.
+    mailbox: Option<At<String>>,
     hops: Vec<DeclaredHop>,
 }
 
@@ -179,10 +181,9 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     let hops = table.list("hop");
     let to = table.text("to", "to = \"right:display\"");
     let via = table.texts("via", "via = [\"middle:filter\"]");
-    if let (None, Some(first)) = (&to, via.first()) {
-        let help = "add `to`, the last program, or write each `[[flow.hop]]`";
-        table.report.push(Problem::new(&first.span, "a flow with `via` and no `to`", help));
-    }
+    let mailbox = table.text("mailbox", "mailbox = \"samples\"");
+    let wrong = wrong_way(&to, via.first(), mailbox.as_ref());
+    wrong.into_iter().for_each(|problem| table.report.push(problem));
     let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
     match (&to, &slots, hops.first()) {
         (None, None, None) => {
@@ -208,7 +209,24 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     table.report_unknown();
     let hops = hops.into_iter().map(|raw| hop(raw, true, report)).collect();
     let contract = Contract { messages, per, burst, jitter };
-    DeclaredFlow { name, from, work_ns, bytes, contract, latency_ns, to, via, slots, hops }
+    DeclaredFlow { name, from, work_ns, bytes, contract, latency_ns, to, via, slots, mailbox, hops }
+}
+
+/// Returns why `via` and `mailbox` of a computed way cannot be.
+fn wrong_way(
+    to: &Option<At<String>>,
+    via: Option<&At<String>>,
+    mailbox: Option<&At<String>>,
+) -> Option<Problem> {
+    let add = "add `to`, the last program, or write each `[[flow.hop]]`";
+    let end = "remove `via`: end the flow there, and let another begin at that program";
+    let (place, title, help) = match (to, via, mailbox) {
+        (None, Some(via), _) => (via, "a flow with `via` and no `to`", add),
+        (None, None, Some(mailbox)) => (mailbox, "a flow with `mailbox` and no `to`", add),
+        (Some(_), Some(via), Some(_)) => (via, "a flow with `mailbox` and `via`", end),
+        _ => return None,
+    };
+    Some(Problem::new(&place.span, title, help))
 }
 
 /// Reads a hop. Only one of the flow itself has another way.

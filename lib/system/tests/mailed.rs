@@ -24,7 +24,7 @@ vcpu = "v"
 uses = ["speeds", "brakes"]
 [[process]]
 name = "mail"
-program = "link-mail"
+program = "link-router"
 priority = 2
 vcpu = "w"
 uses = ["speeds", "brakes"]
@@ -141,7 +141,7 @@ fn mistakes_of_a_mailbox_are_found_where_they_are() {
         "a message of a mailbox may have 84 bytes in a cable",
         "write `bytes = 84`",
     );
-    let one_end = "let it begin with a hop by a mailbox to a server, go over cables, and end with \
+    let one_end = "let it begin with a hop by a mailbox to a router, go over cables, and end with \
                    a hop by the mailbox of the same name in another host";
     let title = "a flow with a mailbox at one end only";
     refused(
@@ -164,7 +164,7 @@ fn mistakes_of_a_mailbox_are_found_where_they_are() {
         "slots = 4\npatience = \"3ms\"\n[[flow.hop.otherwise]]\nprocess = \"c:on\"\nby = \"ab\"\n",
         25,
         "another way for messages of mailboxes",
-        "remove `otherwise`: their server takes one way",
+        "remove `otherwise`: their router knows one way",
     );
 }
 
@@ -203,12 +203,12 @@ fn mistakes_of_hosts_are_found_at_the_hop() {
         "`a:on` does not use the mailbox `speeds`",
         "add `speeds` to its `uses` in `a.toml`",
     );
-    let found = read(LIST, &BOARD.replacen("program = \"link-mail\"\n", "", 1)).unwrap_err();
+    let found = read(LIST, &BOARD.replacen("program = \"link-router\"\n", "", 1)).unwrap_err();
     let item = &found.items()[0];
     let title = "`a:mail` carries no messages of mailboxes";
     assert_eq!(
         (item.line, item.title, item.help),
-        (23, title, "name a process with `program = \"link-mail\"`")
+        (23, title, "name a process with `program = \"link-router\"`")
     );
     let without = BOARD.replacen("vcpu = \"w\"\n", "", 1);
     let found = read(LIST, &without).unwrap_err();

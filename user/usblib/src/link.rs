@@ -59,9 +59,16 @@ impl Link {
     /// fit into the segment.
     #[must_use]
     pub fn place(&self, number: u32) -> u32 {
-        let first = self.data.bus_address(0).next_multiple_of(MESSAGE_MAX as u64);
+        self.place_of(number, MESSAGE_MAX)
+    }
+
+    /// Memory for a message of at most `bytes`, a power of two of at least [`UNIT`]: piece
+    /// `number`.
+    #[must_use]
+    pub fn place_of(&self, number: u32, bytes: usize) -> u32 {
+        let first = self.data.bus_address(0).next_multiple_of(bytes as u64);
         let skipped = (first - self.data.bus_address(0)) as usize;
-        (skipped / UNIT) as u32 + number * (MESSAGE_MAX / UNIT) as u32
+        (skipped / UNIT) as u32 + number * (bytes / UNIT) as u32
     }
 
     /// Lends memory for a message of at most so many bytes.

@@ -1,14 +1,15 @@
 //! The mailboxes at both ends of flows, as an observer of their host hears them: every message that
 //! a program sends to one, and its fate there.
 //!
-//! The kernel hands messages out by priority, and equal ones in their order. The protocol server
+//! The kernel hands messages out by priority, and equal ones in their order. The router
 //! takes the next message of a mailbox only after it gave the one before to a link or dropped it.
 //! So each message is known without a look at its content.
 
 use diapason_abi::call::CallNumber;
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{Key, Nanos};
-use diapason_contract::mail::{DELIVERS, MailRoute, POSTS, PROGRAM};
+use diapason_contract::mail::{BoxName, MAILBOXES};
+use diapason_contract::routes::{Gate, LinkRoute, PROGRAM, ROUTES};
 use diapason_core::MailboxState;
 use diapason_sim::Glance;
 use diapason_system::System;
@@ -110,10 +111,17 @@ impl BoxEars {
         };
         let servers = (0u16..).zip(&system.processes).filter(|(_, it)| it.program == PROGRAM);
         for (server, process) in servers {
-            let posts = MailRoute::all(process.setting(POSTS)).map(|it| (it, Some(it.flow)));
-            let delivers = MailRoute::all(process.setting(DELIVERS)).map(|it| (it, None));
-            for (route, flow) in posts.chain(delivers) {
-                let Some(number) = number(route.mailbox) else { continue };
+            let boxes: Vec<BoxName> = BoxName::all(process.setting(MAILBOXES)).collect();
+            for way in LinkRoute::all(process.setting(ROUTES)) {
+                let (mailbox, flow) = match (way.from, way.to) {
+                    (Gate::Mailbox(from), _) => {
+                        (from, Some(u32::from(way.label).saturating_sub(1)))
+                    }
+                    (_, Gate::Mailbox(to)) => (to, None),
+                    _ => continue,
+                };
+                let mailbox = boxes.get(mailbox).and_then(|it| number(it.mailbox));
+                let Some(number) = mailbox else { continue };
                 if logs.iter().all(|log| log.number != number) {
                     logs.push(BoxLog::new(number, server, flow));
                 }

@@ -193,7 +193,7 @@ fn boxes(hosts: &Hosts, flow: &Flow) -> Option<[String; 5]> {
     Some([
         format!("at {from}, `{name}` was full"),
         format!("at {from}, in `{name}`"),
-        format!("at {from}:{server}, without memory"),
+        format!("at {from}:{server}, too many on their way"),
         format!("at {to}, `{name}` was full"),
         format!("at {to}, in `{name}`"),
     ])

@@ -10,7 +10,7 @@
 use super::ethernet;
 use super::net::{Net, workers};
 use super::passing::{FlowPassage, jammed, misrouted};
-use super::route::{Route, known, routes, undeclared, unmailed, unplaced};
+use super::route::{Route, known, routes, undeclared, unmailed};
 use super::timed::CommonTime;
 use crate::core::{self, Core};
 use crate::human;
@@ -39,7 +39,8 @@ pub struct FlowBill {
     pub others: Vec<OtherWay>,
     /// The longest by whatever ways a message goes.
     pub longest: Nanos,
-    /// How messages leave the program at the end of each cable, for its own way and each other way.
+    /// How messages leave the program before each cable, and the last one, for its own way and each
+    /// other way.
     pub(super) passages: Vec<Vec<FlowPassage>>,
 }
 
@@ -153,9 +154,7 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
     let known: Vec<Route<'_>> = numbered.iter().flat_map(|(_, ways)| ways.clone()).collect();
     let routes = flows.iter().map(|(number, flow)| {
         let wrong = |route: &Route<'_>| {
-            undeclared(hosts, route, &known)
-                .or_else(|| unmailed(hosts, route, &known))
-                .or_else(|| unplaced(hosts, route, &known))
+            undeclared(hosts, route, &known).or_else(|| unmailed(hosts, route, &known))
         };
         let ways = routes(hosts, flow)?;
         if let Some(wrong) = ways.iter().find_map(wrong) {

@@ -1,17 +1,16 @@
 //! The plan of a network, told to its hosts: for whom each server waits, who belongs at the other
 //! end of each link, when the gates of an adapter open, for how long a program waits for a cable
-//! that has another way, which mailboxes a server carries over which links, and the terms of a
+//! that has another way, the table of each router, and the terms of a
 //! common time.
 
 use super::passing::{RouterTable, tables};
-use super::route::{known, lent};
+use super::route::known;
 use super::served::links;
 use super::{CommonTerms, NetworkPlan};
-use diapason_abi::{Key, Nanos};
-use diapason_contract::carried::{Contract, Contracts};
+use diapason_abi::Key;
 use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
-use diapason_contract::link::{ENABLE, LABEL, LABELLING, LINKS, PATIENCE, TARGET, label_of};
-use diapason_contract::mail::{ARRIVALS, CONTRACTS, DELIVERS, MailRoute, POSTS, SLOTS};
+use diapason_contract::link::{ENABLE, LABEL, LABELLING, PATIENCE, TARGET, label_of};
+use diapason_contract::mail::{BoxName, MAILBOXES};
 use diapason_contract::routes::{LinkRoute, MEMORY, ROUTES};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
 use diapason_contract::time::{GptpTerms, TIME_BASE, TIME_SETTING};
@@ -56,14 +55,17 @@ impl NetworkPlan {
         for ((host, process), words) in self.times(hosts) {
             hosts.hosts[host].system.processes[usize::from(process)].set(TIME_SETTING, &words);
         }
-        for ((host, process), words) in self.mail(hosts) {
-            words.put(&mut hosts.hosts[host].system.processes[usize::from(process)]);
-        }
-        for ((host, process), (table, memory)) in self.routers(hosts) {
-            let words: Vec<u64> = table.iter().flat_map(LinkRoute::words).collect();
-            let process = &mut hosts.hosts[host].system.processes[usize::from(process)];
+        for ((host, process), RouterTable { ways, memory, mailboxes }) in self.routers(hosts) {
+            let system = &mut hosts.hosts[host].system;
+            let name = |number: &usize| BoxName::new(&system.mailboxes[*number].name).words();
+            let names: Vec<u64> = mailboxes.iter().flat_map(name).collect();
+            let words: Vec<u64> = ways.iter().flat_map(LinkRoute::words).collect();
+            let process = &mut system.processes[usize::from(process)];
             process.set(ROUTES, &words);
             process.set(MEMORY, &[memory.word()]);
+            if !names.is_empty() {
+                process.set(MAILBOXES, &names);
+            }
         }
         for (stop, label) in labels(hosts) {
             let process = usize::from(stop.process);
@@ -140,67 +142,12 @@ impl NetworkPlan {
         told.collect()
     }
 
-    /// Returns what each server of mailboxes is told, by host and process.
-    fn mail(&self, hosts: &Hosts) -> BTreeMap<(usize, u16), Mail> {
-        let known = known(hosts);
-        let all: Vec<_> = known.iter().flat_map(|(_, routes)| routes.clone()).collect();
-        let mut told: BTreeMap<(usize, u16), Mail> = BTreeMap::new();
-        for (number, route) in known.iter().filter_map(|(number, it)| Some((*number, it.first()?)))
-        {
-            let (Some([post, delivery]), [first, ..]) = (&route.mailed, &route.crossings[..])
-            else {
-                continue;
-            };
-            let last = route.crossings.last().unwrap_or(first);
-            let name = &hosts.hosts[post.from.host].system.mailboxes[post.number].name;
-            let words = |link| MailRoute::new(name, number as u32, link).words();
-            let server = |stop: FlowStop| (stop.host, stop.process);
-            let here = told.entry(server(post.to)).or_default();
-            here.slots = lent(post.to, &all);
-            here.posts.extend(words(first.from.1.link));
-            here.contracts.push(self.taken(hosts, number));
-            let there = told.entry(server(delivery.from)).or_default();
-            there.slots = lent(delivery.from, &all);
-            there.delivers.extend(words(last.to.1.link));
-            there.arrivals.push(self.arrivals(hosts, number));
-        }
-        told
-    }
-
     /// Returns what each router is told, by host and process.
     fn routers(&self, hosts: &Hosts) -> BTreeMap<(usize, u16), RouterTable> {
-        tables(hosts, &known(hosts), |flow, [way, crossing]| {
+        tables(hosts, &known(hosts), |flow, [way, step]| {
             let bill = self.flows[flow].bill.as_ref().ok()?;
-            bill.passages.get(way)?.get(crossing).copied()
+            bill.passages.get(way)?.get(step).copied()
         })
-    }
-
-    /// Returns the most that a server takes out of the mailbox of a flow. Until it takes a message,
-    /// the message is late by the program that sends it, and by the server. There is nothing if the
-    /// flow has no bill.
-    fn taken(&self, hosts: &Hosts, flow: usize) -> Option<Contract> {
-        let [_, taken, ..] = &self.flows[flow].bill.as_ref().ok()?.items[..] else { return None };
-        let contract = hosts.flows[flow].contract;
-        Some(Contract {
-            jitter: Nanos(contract.jitter.0.saturating_add(taken.after.0)),
-            ..contract
-        })
-    }
-}
-
-impl NetworkPlan {
-    /// Returns the most messages of a flow that may come into its last mailbox, if others do.
-    /// A message is late by all that is before the mailbox.
-    fn arrivals(&self, hosts: &Hosts, flow: usize) -> Option<Contract> {
-        let [.., before, _, _] = &self.flows[flow].bill.as_ref().ok()?.items[..] else {
-            return None;
-        };
-        let end = |flow: &Flow| (flow.end().host, flow.end().process);
-        let own = &hosts.flows[flow];
-        let others = hosts.flows.iter().filter(|other| end(other) == end(own)).count();
-        let contract = own.steady();
-        let jitter = Nanos(contract.jitter.0.saturating_add(before.after.0));
-        (others > 1).then_some(Contract { jitter, ..contract })
     }
 }
 
@@ -220,33 +167,6 @@ fn gates(hosts: &Hosts) -> Vec<((usize, u16), Vec<u64>)> {
     told.collect()
 }
 
-/// The settings of a server of mailboxes.
-#[derive(Default)]
-struct Mail {
-    posts: Vec<u64>,
-    /// The contract of the sender to each, as the server takes its messages.
-    contracts: Vec<Option<Contract>>,
-    delivers: Vec<u64>,
-    /// The most that comes of each flow to a mailbox with several.
-    arrivals: Vec<Option<Contract>>,
-    slots: [u64; LINKS],
-}
-
-impl Mail {
-    fn put(&self, process: &mut ProcessSpec) {
-        process.set(POSTS, &self.posts);
-        let words = |all: &[Option<Contract>]| {
-            let contract = |number: usize| all.get(number).copied().flatten();
-            Contracts(core::array::from_fn(contract)).words()
-        };
-        process.set(CONTRACTS, &words(&self.contracts));
-        process.set(DELIVERS, &self.delivers);
-        process.set(ARRIVALS, &words(&self.arrivals));
-        let slots = self.slots.iter().rev().fold(0, |word, slots| word << 8 | slots.min(&0xff));
-        process.set(SLOTS, &[slots]);
-    }
-}
-
 /// Returns whether a USB server lets another program enable the debug capability.
 fn enables(process: &ProcessSpec) -> bool {
     process.uses.iter().any(|used| used == ENABLE)
@@ -258,7 +178,7 @@ fn serial(host: &HostSpec) -> u64 {
 }
 
 /// Returns the programs that begin a flow over cables and write its label into messages, with the
-/// label. A server of mailboxes knows its flows by itself.
+/// label. A router labels what it takes out of mailboxes.
 fn labels(hosts: &Hosts) -> Vec<(FlowStop, u8)> {
     let flows = hosts.flows.iter().enumerate();
     let begun = flows.filter(|(_, flow)| !flow.is_on_ethernet() && flow.mailbox().is_none());

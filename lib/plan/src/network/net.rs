@@ -7,13 +7,13 @@ use super::site::Worker;
 use crate::missing::Missing;
 use crate::pipes::Plant;
 use diapason_abi::Nanos;
-use diapason_contract::mail::{PROGRAM as MAIL, own_of_link};
+use diapason_contract::routes::{OWN, PROGRAM as ROUTER};
 use diapason_contract::settings::PROGRAM;
 use diapason_system::{CLOCKS_APART, FlowStop, Hosts};
 use diapason_usb::class::link::DEPTH;
 use diapason_usb::debug_target::ROOM;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Steps to the fixed point before it is given up, and the longest bound that is looked for.
 const ROUNDS_MAX: usize = 1_000;
@@ -50,24 +50,15 @@ pub(super) fn workers<'a>(
     known: &[Route<'_>],
 ) -> Result<Workers<'a>, Missing> {
     let mut all = Workers::new();
-    let servers = route.mailed.iter().flat_map(|[post, delivery]| [&post.to, &delivery.from]);
-    let servers: Vec<Seat> = servers.map(Seat::of).collect();
-    let programs = route.mailed.iter().flat_map(|[post, delivery]| [&post.from, &delivery.to]);
-    let programs: Vec<Seat> = programs.map(Seat::of).collect();
+    let sides = || known.iter().filter_map(|route| route.mailed).flatten();
     for stop in route.stops() {
         let (plant, seat) = (&plants[stop.host], Seat::of(stop));
-        let process = &plant.system.processes[usize::from(stop.process)];
-        if process.program == MAIL && !servers.contains(&seat) {
-            let what = format!("`{}` carries messages of mailboxes, and no others", process.name);
-            return Err((what, "name another program, such as `link-router`".to_owned()));
-        }
-        let sides = || known.iter().filter_map(|route| route.mailed).flatten();
+        let is_router = plant.system.processes[usize::from(stop.process)].program == ROUTER;
         let flows = sides().filter(|it| [it.from, it.to].iter().any(|it| Seat::of(it) == seat));
-        let flows = flows.count() as u64;
-        let worker = match () {
-            () if servers.contains(&seat) => Worker::of_mail(plant, *stop, flows),
-            () if programs.contains(&seat) => Worker::at_mailbox(plant, *stop, flows),
-            () => Worker::program(plant, *stop),
+        let worker = match flows.count() as u64 {
+            0 => Worker::program(plant, *stop),
+            flows if is_router => Worker::of_router(plant, *stop, flows),
+            flows => Worker::at_mailbox(plant, *stop, flows),
         };
         all.insert(seat, worker?);
     }
@@ -85,7 +76,7 @@ pub(super) struct Net<'a> {
     pub(super) hosts: &'a Hosts,
     pub(super) routes: Vec<Route<'a>>,
     workers: Workers<'a>,
-    /// By route and stage: the first program; the server that takes its messages from a mailbox,
+    /// By route and stage: the first program; the router that takes its messages from a mailbox,
     /// or nothing; the stages of each crossing; and the program at the mailbox behind the last.
     /// Another way has nothing at its first program.
     pub(super) delays: Vec<Vec<Nanos>>,
@@ -100,8 +91,8 @@ pub(super) const fn stage(crossing: usize, stage: FlowStage) -> usize {
     FIRST + CROSSING.len() * crossing + stage as usize
 }
 
-/// The stage of the server that takes messages from the mailbox before the first crossing.
-const POSTED: usize = 1;
+/// The stage of the router that takes messages from the mailbox before the first crossing.
+pub(super) const POSTED: usize = 1;
 /// The first stage of the first crossing.
 const FIRST: usize = 2;
 
@@ -212,7 +203,10 @@ impl<'a> Net<'a> {
 
     /// Returns the mailboxes out of which a program takes messages: the route, the stage, and the
     /// mailbox.
-    fn mailed_to(&self, stop: &FlowStop) -> impl Iterator<Item = (usize, usize, &Mailed)> {
+    pub(super) fn mailed_to(
+        &self,
+        stop: &FlowStop,
+    ) -> impl Iterator<Item = (usize, usize, &Mailed)> {
         let seat = Seat::of(stop);
         let each = self.routes.iter().enumerate();
         let all = each.filter_map(|(flow, route)| {
@@ -221,23 +215,6 @@ impl<'a> Net<'a> {
             Some([(flow, POSTED, post), (flow, last, delivery)])
         });
         all.flatten().filter(move |(_, _, it)| Seat::of(&it.to) == seat)
-    }
-
-    /// Returns the most messages that a program takes out of a mailbox in a window. A server holds
-    /// the sender to the contract with which its messages leave it, whatever the sender does.
-    fn taken(&self, flow: usize, at: usize, window: Nanos) -> u64 {
-        self.arrivals(flow, if at == POSTED { FIRST } else { at }, window)
-    }
-
-    /// Returns how often messages that come too early wake a server in a window, beyond what those
-    /// that it takes do. Their senders fill the mailboxes: the server hears of as many as find
-    /// room, and of the one that it holds. It wakes once more for each when that may go.
-    fn early(&self, stop: &FlowStop, window: Nanos) -> u64 {
-        let posts = self.mailed_to(stop).filter(|(_, at, _)| *at == POSTED);
-        let each = posts.map(|(flow, at, it)| {
-            self.taken(flow, at, window).saturating_add(it.room).saturating_add(1)
-        });
-        each.fold(0, u64::saturating_add)
     }
 
     /// Returns the most messages that are in a mailbox at once. Those of each flow that leads there
@@ -266,11 +243,7 @@ impl<'a> Net<'a> {
         }
         let own = self.begun(stop).map(|route| route.bucket().most(window));
         let came = self.sum(self.to(stop), FlowStage::Program, window);
-        // A server of mailboxes hears of a message by another thread.
-        let mailed = self.mailed_to(stop).map(|(flow, at, _)| {
-            let messages = self.taken(flow, at, window);
-            if at == POSTED { messages.saturating_mul(2) } else { messages }
-        });
+        let mailed = self.mailed_to(stop).map(|(flow, at, _)| self.arrivals(flow, at, window));
         let came = mailed.fold(came, u64::saturating_add);
         own.fold(came.saturating_add(self.returned(stop)), u64::saturating_add)
     }
@@ -307,15 +280,11 @@ impl<'a> Net<'a> {
                 .map(|route| times(route.bucket().most(window), step(route.flow.from.work_ns)));
             let mailed = self
                 .mailed_to(stop)
-                .map(|(flow, at, it)| times(self.taken(flow, at, window), step(it.to.work_ns)));
-            let early = times(self.early(stop, window), worker.hears);
-            let returned = times(self.returned(stop), worker.each).saturating_add(early);
+                .map(|(flow, at, it)| times(self.arrivals(flow, at, window), step(it.to.work_ns)));
+            let returned = times(self.returned(stop), worker.each);
             Nanos(came.chain(own).chain(mailed).fold(returned, u64::saturating_add))
         };
-        let wakes = |window| {
-            self.woken(stop, window).saturating_add(self.early(stop, window).saturating_mul(2))
-        };
-        let busy = worker.busy(wakes, work, worker.least());
+        let busy = worker.busy(|window| self.woken(stop, window), work, worker.least());
         worker.done_with(open).min(busy.unwrap_or(NEVER))
     }
 
@@ -443,22 +412,6 @@ impl<'a> Net<'a> {
         self.sum(self.out_of(place.2.from.1), FlowStage::Sends, window)
     }
 
-    /// Returns the messages that a program can have under way by one link. A server of mailboxes
-    /// has memory for some by each link. In a turn it takes note of all that have gone, and then it
-    /// gives one message to a link. So when it gives one, only that one is under way beside those
-    /// of which it was not told before the turn.
-    fn own_room(&self, stop: &FlowStop) -> u64 {
-        let seat = Seat::of(stop);
-        let is_server =
-            |route: &Route<'_>| route.mailed.is_some_and(|[post, _]| Seat::of(&post.to) == seat);
-        if !self.routes.iter().any(is_server) {
-            return u64::MAX;
-        }
-        let own = self.places().filter(|(_, _, it)| Seat::of(&it.from.0) == seat);
-        let links: BTreeSet<usize> = own.map(|(_, _, it)| it.from.1.link).collect();
-        own_of_link(links.len()) as u64 - 1
-    }
-
     /// Returns the bill of a flow.
     pub fn bill(&self, flow: usize) -> FlowBill {
         let route = &self.routes[flow];
@@ -502,8 +455,9 @@ impl<'a> Net<'a> {
             for at in CROSSING {
                 let (named, waiting) = match at {
                     FlowStage::Sends => {
-                        let room = pending_max(&it.from.1).min(self.own_room(&it.from.0));
-                        let waiting = (self.pending(place), room);
+                        let own = (self.own(&it.from.0), OWN as u64);
+                        let pending = (self.pending(place), pending_max(&it.from.1));
+                        let waiting = if own.0 > own.1 { own } else { pending };
                         (process(it.from.1.host, it.from.1.server), Some(waiting))
                     }
                     FlowStage::Cable => {

@@ -7,16 +7,20 @@
 //! that was thrown away (`diapason_pipe::hold`).
 
 use super::flows::FlowStage;
-use super::net::{Net, Place, stage};
-use super::route::{Crossing, Port, Route};
+use super::net::{Net, POSTED, Place, stage};
+use super::route::{Crossing, Mailed, Port, Route};
 use crate::missing::Missing;
 use diapason_abi::Nanos;
 use diapason_contract::carried::Contract;
-use diapason_contract::link::{DATA, LABELLING, LINKS, MESSAGE_MAX, UNIT, label_of};
-use diapason_contract::routes::{LinkRoute, PIECES, PROGRAM, ROUTES_MAX, RouterMemory};
+use diapason_contract::link::{DATA, LABELLING, LINKS, label_of};
+use diapason_contract::mail::MAILBOXES_MAX;
+use diapason_contract::routes::{Gate, LinkRoute, OWN, PIECES, PROGRAM, ROUTES_MAX, RouterMemory};
 use diapason_system::{FlowStop, Hosts};
 use diapason_topology::{Leg, circle};
 use std::collections::BTreeMap;
+
+/// Bytes of a page.
+const PAGE: u64 = 4_096;
 
 /// How messages of a flow leave a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,8 +32,13 @@ pub(super) struct FlowPassage {
     pub most: u64,
 }
 
-/// The settings of a router: its table, and its memory.
-pub(super) type RouterTable = (Vec<LinkRoute>, RouterMemory);
+/// The settings of a router.
+pub(super) struct RouterTable {
+    pub ways: Vec<LinkRoute>,
+    pub memory: RouterMemory,
+    /// The numbers of its mailboxes in its host, in the order of its own numbers.
+    pub mailboxes: Vec<usize>,
+}
 
 impl Net<'_> {
     /// Returns whether a program holds the flows that it passes on.
@@ -43,9 +52,10 @@ impl Net<'_> {
         self.arrivals(route, stage(number + 1, FlowStage::Sends), window)
     }
 
-    /// Returns the contract of [`Net::passed`].
-    pub(super) fn passage(&self, route: usize, number: usize) -> Contract {
-        let at = stage(number + 1, FlowStage::Sends);
+    /// Returns the most messages of a route that a program gives on before a crossing, or behind
+    /// the last one.
+    fn passage(&self, route: usize, number: usize) -> Contract {
+        let at = stage(number, FlowStage::Sends);
         let contract = self.routes[route].flow.steady();
         Contract {
             burst: contract.burst.saturating_add(self.late(route, at)),
@@ -85,55 +95,107 @@ impl Net<'_> {
         ports
     }
 
-    /// Returns the most messages that come to a router in a window, and those that it lets pass.
-    fn flow_through(&self, stop: &FlowStop, window: Nanos) -> [u64; 2] {
+    /// Returns the mailboxes out of which a router takes messages: the route, and the mailbox.
+    fn posts(&self, stop: &FlowStop) -> impl Iterator<Item = (usize, &Mailed)> {
+        let all = self.mailed_to(stop).filter(|(_, at, _)| *at == POSTED);
+        all.map(|(route, _, it)| (route, it))
+    }
+
+    /// Returns the most messages that a router takes out of a mailbox in a window, whatever their
+    /// sender does.
+    fn posted(&self, route: usize, window: Nanos) -> u64 {
+        self.arrivals(route, stage(0, FlowStage::Sends), window)
+    }
+
+    /// Returns the most messages that a router hears of in a window. Their senders fill the
+    /// mailboxes: the router hears of as many as find room, of the one that it holds, and of one
+    /// more for each that it takes.
+    fn heard(&self, stop: &FlowStop, window: Nanos) -> u64 {
+        let each = self.posts(stop).map(|(route, it)| {
+            self.posted(route, window).saturating_add(it.room).saturating_add(1)
+        });
+        each.fold(0, u64::saturating_add)
+    }
+
+    /// Returns the most messages that come to a router by links in a window, those of them that it
+    /// lets pass, and those that it takes out of mailboxes.
+    fn flow_through(&self, stop: &FlowStop, window: Nanos) -> [u64; 3] {
         let ports = self.ports(stop);
         let came = ports.iter().map(|port| self.pressed(*port, window));
         let gone = self.to(stop).map(|place| self.passed(place, window));
-        [came.fold(0, u64::saturating_add), gone.fold(0, u64::saturating_add)]
+        let posted = self.posts(stop).map(|(route, _)| self.posted(route, window));
+        let sum = u64::saturating_add;
+        [came.fold(0, sum), gone.fold(0, sum), posted.fold(0, sum)]
     }
 
     /// Returns how often a router wakes in a window: for each message that comes, for the end of
-    /// each that passed, and when a message that waited may pass.
+    /// each that went out, and when a message that waited may pass. Of a message in a mailbox
+    /// another thread hears, and wakes it.
     pub(super) fn router_woken(&self, stop: &FlowStop, window: Nanos) -> u64 {
-        let [came, gone] = self.flow_through(stop, window);
-        came.saturating_add(gone.saturating_mul(2))
+        let [came, gone, posted] = self.flow_through(stop, window);
+        let through = gone.saturating_add(posted).saturating_mul(2);
+        came.saturating_add(through).saturating_add(self.heard(stop, window).saturating_mul(2))
     }
 
     /// Returns the longest time of a router for a message that need not wait.
     ///
     /// A turn takes each message that has come, and then passes on all that may go. Each piece of
     /// memory is in one message of a turn. So when a message comes, it is done with at most all of
-    /// the turn under way and all of the next one.
+    /// the turn under way and all of the next one. With mailboxes the router is done when it has
+    /// nothing to do: messages of mailboxes have priorities, and no order is relied on.
+    ///
+    /// A router with mailboxes looks into them once each time that it wakes, and once more for each
+    /// message that came, that passed, that it took out of a mailbox, or that has gone. `each` has
+    /// four looks, and counts for a message that comes, and once more for one that passes.
     pub(super) fn router_job(&self, stop: &FlowStop) -> Option<Nanos> {
         let worker = self.worker(stop);
-        let longest = self.to(stop).filter_map(|(_, _, it)| it.to.0.work_ns).max();
-        let step = worker.each + Nanos(longest.unwrap_or_default());
+        let posted = self.posts(stop).map(|(_, it)| it.to.work_ns);
+        let works = self.to(stop).map(|(_, _, it)| it.to.0.work_ns).chain(posted);
+        let step = worker.each + Nanos(works.flatten().max().unwrap_or_default());
         let slots = |port: &Port| self.into(*port).map(|(_, _, it)| it.slots).max();
         let slots = self.ports(stop).iter().filter_map(slots).fold(0, u64::saturating_add);
-        let turns = worker.any(Nanos(step.0.saturating_mul(slots.saturating_mul(2))));
+        let turns = worker.done_with(Nanos(step.0.saturating_mul(slots.saturating_mul(2))));
         let work = |window: Nanos| {
-            let [came, gone] = self.flow_through(stop, window);
+            let [came, gone, posted] = self.flow_through(stop, window);
+            let steps = came.saturating_add(posted).saturating_mul(step.0);
             let passing = gone.saturating_mul(worker.each.0);
-            Nanos(came.saturating_mul(step.0).saturating_add(passing))
+            let hears = self.heard(stop, window).saturating_mul(worker.hears.0);
+            Nanos(steps.saturating_add(passing).saturating_add(hears))
         };
         // A wake-up for a message costs two rings and waits, and one of the other kinds one.
-        let least = Nanos(worker.each.0 / 2);
+        let least = Nanos(worker.least().0.min(worker.each.0 / 2));
         let busy = worker.busy(|window| self.router_woken(stop, window), work, least)?;
         Some(turns.min(busy))
     }
 
-    /// Returns how messages of a flow leave the program at the end of each crossing, for its own
-    /// way and each other way.
+    /// Returns the most messages of a route that a program has on their way out by a crossing.
+    ///
+    /// It takes note of all that have gone when a job begins, and gives messages within the job.
+    fn most(&self, place: Place<'_>) -> u64 {
+        let (route, number, crossing) = place;
+        let window = self.known_to_be_sent(place) + self.job(&crossing.from.0);
+        self.arrivals(route, stage(number, FlowStage::Sends), window)
+    }
+
+    /// Returns the messages out of mailboxes that a router may have on their way out.
+    pub(super) fn own(&self, stop: &FlowStop) -> u64 {
+        let first = |route: usize| Some((route, 0, self.routes[route].crossings.first()?));
+        let places = self.posts(stop).filter_map(|(route, _)| first(route));
+        places.map(|place| self.most(place)).fold(0, u64::saturating_add)
+    }
+
+    /// Returns how messages of a flow leave the program before each crossing, and the one behind
+    /// the last, for its own way and each other way.
     pub(super) fn passages(&self, flow: usize) -> Vec<Vec<FlowPassage>> {
         let of = |route: usize| {
-            let crossings = self.routes[route].crossings.iter().enumerate();
-            let each = crossings.map(|(number, crossing)| {
-                let place = (route, number, crossing);
-                let next = self.onward(place).into_iter().next();
-                let most = next.map(|next| self.passed(place, self.known_to_be_sent(next)));
-                let contract = self.passage(route, number);
-                FlowPassage { contract, most: most.unwrap_or_default() }
+            let crossings = &self.routes[route].crossings;
+            let first = crossings.first().map(|it| (route, 0, it));
+            let behind = crossings.iter().enumerate();
+            let behind =
+                behind.map(|(number, it)| self.onward((route, number, it)).into_iter().next());
+            let each = std::iter::once(first).chain(behind).enumerate().map(|(number, next)| {
+                let most = next.map(|next| self.most(next)).unwrap_or_default();
+                FlowPassage { contract: self.passage(route, number), most }
             });
             each.collect()
         };
@@ -150,19 +212,42 @@ fn name(hosts: &Hosts, stop: &FlowStop) -> String {
     format!("{}:{}", host.name, host.system.process_name(stop.process).unwrap_or_default())
 }
 
-/// A flow's way through a router: its number in the list, the numbers of the route and the crossing
-/// among those of the flow, the crossing, and the next one.
-type Step<'r> = (usize, [usize; 2], &'r Crossing, &'r Crossing);
+/// A flow's way through a router.
+struct Step<'r> {
+    /// The number of the flow in the list.
+    flow: usize,
+    /// The number of the route among those of the flow, and that of the crossing by which the
+    /// messages go on.
+    place: [usize; 2],
+    stop: FlowStop,
+    /// The crossing by which the messages come; `None`: the mailbox before the first one.
+    came: Option<&'r Crossing>,
+    /// The crossing by which they go on; `None`: the mailbox behind the last one.
+    next: Option<&'r Crossing>,
+    mailboxes: Option<[Mailed; 2]>,
+}
 
 /// Returns all ways of a flow through routers. `ways` are its own way and its other ways.
 fn steps<'r>(hosts: &'r Hosts, flow: usize, ways: &'r [Route<'_>]) -> Vec<Step<'r>> {
     let mut found = Vec::new();
-    for (place, route) in ways.iter().enumerate() {
+    for (way, route) in ways.iter().enumerate() {
+        let mailboxes = route.mailed;
         let behind = route.around.and_then(|around| ways[0].crossings.get(around.hop + 1));
-        let next = route.crossings.iter().skip(1).chain(behind);
-        for (number, (crossing, next)) in route.crossings.iter().zip(next).enumerate() {
-            if is_router(hosts, &crossing.to.0) {
-                found.push((flow, [place, number], crossing, next));
+        let [post, delivery] = match mailboxes {
+            Some([post, delivery]) => [Some(post.to), Some(delivery.from)],
+            None => [None; 2],
+        };
+        let crossings = &route.crossings;
+        for number in 0..=crossings.len() {
+            let came = number.checked_sub(1).map(|before| &crossings[before]);
+            let next = crossings.get(number).or(behind);
+            let stop = match (came, next) {
+                (Some(came), Some(_)) => Some(came.to.0),
+                (None, _) => post,
+                (Some(_), None) => delivery,
+            };
+            if let Some(stop) = stop.filter(|stop| is_router(hosts, stop)) {
+                found.push(Step { flow, place: [way, number], stop, came, next, mailboxes });
             }
         }
     }
@@ -177,27 +262,57 @@ pub(super) fn tables(
     passage: impl Fn(usize, [usize; 2]) -> Option<FlowPassage>,
 ) -> BTreeMap<(usize, u16), RouterTable> {
     let mut tables: BTreeMap<(usize, u16), RouterTable> = BTreeMap::new();
-    for (flow, ways) in flows {
-        for (_, place, crossing, next) in steps(hosts, *flow, ways) {
-            let (stop, port) = crossing.to;
-            let memory = RouterMemory { bytes: 0, slots: [0; LINKS] };
-            let (table, memory) =
-                tables.entry((stop.host, stop.process)).or_insert_with(|| (Vec::new(), memory));
-            let passage = passage(*flow, place);
-            let most = passage.map_or(0, |it| u8::try_from(it.most).unwrap_or(u8::MAX));
-            table.push(LinkRoute {
-                from: port.link,
-                label: label_of(*flow),
-                to: next.from.1.link,
-                contract: passage.map(|it| it.contract),
-                most,
-            });
-            let slots = u8::try_from(crossing.slots).unwrap_or(u8::MAX);
-            memory.slots[port.link] = slots.max(memory.slots[port.link]);
-            memory.bytes = hosts.flows[*flow].bytes.max(memory.bytes);
-        }
+    for step in flows.iter().flat_map(|(flow, ways)| steps(hosts, *flow, ways)) {
+        let table = tables.entry((step.stop.host, step.stop.process)).or_default();
+        let passage = passage(step.flow, step.place);
+        table.add(&step, passage, hosts.flows[step.flow].bytes);
     }
     tables
+}
+
+impl Default for RouterTable {
+    fn default() -> RouterTable {
+        let memory = RouterMemory { bytes: 0, own: 0, slots: [0; LINKS] };
+        RouterTable { ways: Vec::new(), memory, mailboxes: Vec::new() }
+    }
+}
+
+impl RouterTable {
+    fn add(&mut self, step: &Step<'_>, passage: Option<FlowPassage>, bytes: u32) {
+        let from = match step.came {
+            Some(came) => {
+                let (link, slots) = (came.to.1.link, u8::try_from(came.slots).unwrap_or(u8::MAX));
+                self.memory.slots[link] = slots.max(self.memory.slots[link]);
+                Gate::Link(link)
+            }
+            None => {
+                self.memory.own = OWN as u8;
+                self.mailbox(step, 0)
+            }
+        };
+        let to = match step.next {
+            Some(next) => Gate::Link(next.from.1.link),
+            None => self.mailbox(step, 1),
+        };
+        self.memory.bytes = bytes.max(self.memory.bytes);
+        self.ways.push(LinkRoute {
+            from,
+            label: label_of(step.flow),
+            to,
+            contract: passage.map(|it| it.contract),
+            most: passage.map_or(0, |it| u8::try_from(it.most).unwrap_or(u8::MAX)),
+        });
+    }
+
+    /// Returns the mailbox at an end of the flow of a step.
+    fn mailbox(&mut self, step: &Step<'_>, end: usize) -> Gate {
+        let number = step.mailboxes.map_or(0, |mailboxes| mailboxes[end].number);
+        let known = self.mailboxes.iter().position(|it| *it == number);
+        Gate::Mailbox(known.unwrap_or_else(|| {
+            self.mailboxes.push(number);
+            self.mailboxes.len() - 1
+        }))
+    }
 }
 
 /// Returns why routers cannot pass on the messages of the flow with this number among `flows`, and
@@ -209,10 +324,14 @@ pub(super) fn misrouted(
 ) -> Option<Missing> {
     let ways = &flows.iter().find(|(number, _)| *number == flow)?.1;
     let main = &ways[0];
-    let ends = [main.stops().next()?, &hosts.flows[flow].end()];
-    if let Some(end) = ends.into_iter().find(|stop| is_router(hosts, stop)) {
+    let ends = [hosts.flows[flow].from, hosts.flows[flow].end()];
+    if let Some(end) = ends.iter().find(|stop| is_router(hosts, stop)) {
         let what = format!("`{}` passes messages on, and sends and keeps none", name(hosts, end));
         return Some((what, "begin and end the flow at other programs".to_owned()));
+    }
+    if main.mailed.is_some() && label_of(flow) == 0 {
+        let what = format!("its messages have no label: it is behind {} others", u8::MAX);
+        return Some((what, "list it before flows without mailboxes".to_owned()));
     }
     let turns = ways.iter().skip(1).flat_map(|route| {
         [route.crossings.first().map(|it| &it.from.0), route.crossings.last().map(|it| &it.to.0)]
@@ -227,36 +346,46 @@ pub(super) fn misrouted(
 
 /// Returns why a router has no room for its table or its messages.
 fn overfull(hosts: &Hosts, step: &Step<'_>, flows: &[(usize, Vec<Route<'_>>)]) -> Option<Missing> {
-    let stop = step.2.to.0;
+    let stop = step.stop;
     let own = name(hosts, &stop);
-    let (table, memory) = tables(hosts, flows, |_, _| None).remove(&(stop.host, stop.process))?;
-    if table.len() > ROUTES_MAX {
+    let all = tables(hosts, flows, |_, _| None).remove(&(stop.host, stop.process))?;
+    let RouterTable { ways, memory, mailboxes } = all;
+    if ways.len() > ROUTES_MAX {
         let what =
-            format!("`{own}` passes on {} ways of flows, and knows {ROUTES_MAX}", table.len());
+            format!("`{own}` passes on {} ways of flows, and knows {ROUTES_MAX}", ways.len());
         return Some((what, "let fewer flows pass it".to_owned()));
     }
-    let needed = memory.slots.iter().map(|slots| usize::from(*slots)).sum::<usize>();
+    if mailboxes.len() > MAILBOXES_MAX {
+        let what = format!("`{own}` has {} mailboxes, and knows {MAILBOXES_MAX}", mailboxes.len());
+        return Some((what, "send to fewer".to_owned()));
+    }
+    let lent = memory.slots.iter().map(|slots| usize::from(*slots)).sum::<usize>();
+    let needed = lent + usize::from(memory.own);
     if needed > PIECES {
         let what = format!("`{own}` has memory for {PIECES} messages; {needed} are needed");
         return Some((what, "write smaller `slots`".to_owned()));
     }
     let host = &hosts.hosts[stop.host];
     let data = host.system.segments.iter().find(|segment| segment.name == DATA)?;
-    let bytes = ((needed + 1) * MESSAGE_MAX) as u64;
+    // The first piece begins at a multiple of its size, and the segment at one of a page.
+    let piece = memory.piece() as u64;
+    let bytes = needed as u64 * piece + piece.saturating_sub(PAGE);
     (data.size < bytes).then(|| {
         let what =
             format!("`{DATA}` of `{}` has no room for {needed} messages of a router", host.name);
-        (what, format!("write at least `size = \"{}K\"` in `{}`", bytes / UNIT as u64, host.file))
+        let pages = bytes.div_ceil(PAGE) * (PAGE >> 10);
+        (what, format!("write at least `size = \"{pages}K\"` in `{}`", host.file))
     })
 }
 
 /// Returns why a router cannot tell the messages of a flow from those of others by the same link.
 fn mixed(hosts: &Hosts, step: &Step<'_>, flows: &[(usize, Vec<Route<'_>>)]) -> Option<Missing> {
-    let (flow, _, crossing, _) = *step;
+    // A mailbox has one flow.
+    let (flow, crossing) = (step.flow, step.came?);
     let all = || flows.iter().flat_map(|(flow, ways)| steps(hosts, *flow, ways));
-    let by_it = || all().filter(|(_, _, it, _)| it.to.1 == crossing.to.1);
-    let own = name(hosts, &crossing.to.0);
-    if by_it().filter(|(other, ..)| *other == flow).count() > 1 {
+    let by_it = || all().filter(|it| it.came.is_some_and(|it| it.to.1 == crossing.to.1));
+    let own = name(hosts, &step.stop);
+    if by_it().filter(|other| other.flow == flow).count() > 1 {
         let cable = &hosts.cables[crossing.cable].name;
         let what = format!("its messages come to `{own}` more than once by `{cable}`");
         return Some((what, "let it come there once, or end it before".to_owned()));
@@ -293,7 +422,7 @@ pub(super) fn jammed(
 ) -> Option<Missing> {
     let leg = |it: &Crossing| Leg { cable: it.cable, from: it.from.0.host };
     let all = flows.iter().flat_map(|(flow, ways)| steps(hosts, *flow, ways));
-    let follows = all.map(|(flow, _, it, next)| (flow, (leg(it), leg(next))));
+    let follows = all.filter_map(|it| Some((it.flow, (leg(it.came?), leg(it.next?)))));
     let follows: Vec<(usize, (Leg, Leg))> = follows.collect();
     let lanes = circle(follows.iter().map(|(_, pair)| *pair).collect())?;
     let turns = |(one, next): &(Leg, Leg)| {

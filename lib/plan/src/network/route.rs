@@ -4,8 +4,7 @@ use super::served::{DEBUG, Served, links};
 use crate::missing::Missing;
 use diapason_abi::Nanos;
 use diapason_contract::carried::Contract;
-use diapason_contract::link::{DATA, LINKS, NAMES, UNIT};
-use diapason_contract::mail::{OWN, PIECES};
+use diapason_contract::link::{LINKS, NAMES};
 use diapason_contract::threads::{Home, LINK};
 use diapason_pipe::size::Bucket;
 use diapason_system::{Detour, Flow, FlowHop, FlowStop, FlowWay, Hosts, ProcessSpec};
@@ -266,52 +265,5 @@ pub(super) fn unmailed(hosts: &Hosts, route: &Route<'_>, all: &[Route<'_>]) -> O
                 "declare a `[[flow]]` of its messages, or take it out of the `uses` of `{name}`"
             ),
         ))
-    })
-}
-
-/// Returns the messages for which the server of mailboxes at a stop lends memory to each link.
-pub(super) fn lent(stop: FlowStop, all: &[Route<'_>]) -> [u64; LINKS] {
-    let mut lent = [0; LINKS];
-    for it in all.iter().flat_map(|route| &route.crossings) {
-        let (to, port) = it.to;
-        if (to.host, to.process) == (stop.host, stop.process) {
-            let slots: &mut u64 = &mut lent[port.link];
-            *slots = it.slots.max(*slots);
-        }
-    }
-    lent
-}
-
-/// Checks that the servers of mailboxes have memory for their messages.
-pub(super) fn unplaced(hosts: &Hosts, route: &Route<'_>, all: &[Route<'_>]) -> Option<Missing> {
-    let [post, delivery] = route.mailed.as_ref()?;
-    [post.to, delivery.from].into_iter().find_map(|stop| {
-        let host = &hosts.hosts[stop.host];
-        let name = host.system.process_name(stop.process).unwrap_or_default();
-        let needed = lent(stop, all).iter().sum::<u64>() + OWN as u64;
-        if needed > PIECES as u64 {
-            return Some((
-                format!(
-                    "`{name}` in `{}` has memory for {PIECES} messages; {needed} are needed",
-                    host.name
-                ),
-                "write smaller `slots`".to_owned(),
-            ));
-        }
-        let data = host.system.segments.iter().find(|segment| segment.name == DATA)?;
-        let bytes = needed * UNIT as u64;
-        (data.size < bytes).then(|| {
-            (
-                format!(
-                    "`{DATA}` of `{}` has no room for {needed} messages of `{name}`",
-                    host.name
-                ),
-                format!(
-                    "write at least `size = \"{}K\"` in `{}`",
-                    bytes.div_ceil(4_096) * 4,
-                    host.file
-                ),
-            )
-        })
     })
 }

@@ -21,7 +21,7 @@ const LOOK: &str = "dbcd.look";
 const OF_PROGRAM: [&str; 2] = ["link.check", "link.seal"];
 /// Records in which the server of an adapter reports on it, or on a socket, at most.
 const RECORDS: u64 = 4;
-/// Threads of a server of mailboxes.
+/// Threads of a router with mailboxes.
 const MAIL_THREADS: u16 = 2;
 /// Steps to a busy period that ends before it is given up, and the longest that is looked for.
 const STEPS_MAX: u32 = 1_024;
@@ -40,7 +40,7 @@ pub(super) struct Worker<'a> {
     /// A turn of the common time of an adapter, with the two waits around it. The thread is woken
     /// by a message that came, and again when the turn is due.
     pub turn: Nanos,
-    /// The time of a server of mailboxes when it hears of a message that may not come yet, or when
+    /// The time of a router when it hears of a message in a mailbox that may not come yet, or when
     /// it wakes because the message may.
     pub hears: Nanos,
     /// Records in which it reports once a second.
@@ -83,10 +83,10 @@ impl<'a> Worker<'a> {
         Ok(Worker::new(supply, calls, each + each))
     }
 
-    /// Returns the server of mailboxes at a stop, which reports on each of its flows. A second
-    /// thread of it hears of each message in a mailbox. The first looks into all mailboxes for a
-    /// message, for the end of its transfer, and before it waits.
-    pub fn of_mail(
+    /// Returns a router with mailboxes, which reports on each of its flows from or to one. A second
+    /// thread of it hears of each message in a mailbox. The first looks into all mailboxes four
+    /// times for a message at most.
+    pub fn of_router(
         plant: &'a Plant<'a>,
         stop: FlowStop,
         flows: u64,
@@ -104,11 +104,11 @@ impl<'a> Worker<'a> {
         let mailboxes = system.mailboxes.iter();
         let mailboxes = mailboxes.filter(|it| it.allowed >> stop.process & 1 != 0).count() as u64;
         let look = Nanos(calls.takes(Step::Mailed).0.saturating_mul(mailboxes));
-        let looks = look + look + look;
+        let looks = look + look + look + look;
         let hears = calls.of(CallNumber::EventWait) + calls.gives(Step::Counted);
         let each = program.each + looks + calls.gives(Step::Mailed) + hears;
         let hears = hears + calls.takes(Step::Counted) + look;
-        Ok(Worker { each, hears, records: 1 + flows, in_order: false, ..program })
+        Ok(Worker { each, hears, records: 2 + flows, in_order: false, ..program })
     }
 
     /// Returns a program that sends to mailboxes, or takes messages out of one. It has no socket,
@@ -222,8 +222,8 @@ impl<'a> Worker<'a> {
         self.with(|service| service.any(work))
     }
 
-    /// Returns the least that a wake-up adds to its work. A server of mailboxes wakes twice for a
-    /// message.
+    /// Returns the least that a wake-up adds to its work. A router with mailboxes wakes twice for a
+    /// message of one.
     pub fn least(&self) -> Nanos {
         match (self.in_order, self.hears) {
             (true, _) => self.each,

@@ -5,6 +5,7 @@
 
 use super::{DeclaredFlow, DeclaredHop, List};
 use crate::diagnostics::{Problem, Report};
+use crate::hosts::HostSpec;
 use crate::source::At;
 use diapason_contract::routes::PROGRAM;
 use diapason_topology::{Edge, Jack, Leg, Routes, Topology};
@@ -61,6 +62,9 @@ impl<'a> Computed<'a> {
         let Some(from) = declared.from.as_ref().and_then(|from| host(&from.value)) else {
             return Vec::new();
         };
+        if let Some(mailbox) = &declared.mailbox {
+            return self.mailed(declared, (from, mailbox), to, report);
+        }
         let (mut hops, mut from) = (Vec::new(), from);
         for to in declared.via.iter().chain([to]) {
             let Some(end) = self.list.stop(Some(to), None, report) else { return Vec::new() };
@@ -72,6 +76,43 @@ impl<'a> Computed<'a> {
             from = end.host;
         }
         hops
+    }
+
+    /// Returns the hops of a flow from a mailbox of a host to that of the same name at the program
+    /// `to`: from the router of the one host to that of the other.
+    fn mailed(
+        &self,
+        declared: &DeclaredFlow,
+        (from, mailbox): (usize, &At<String>),
+        to: &At<String>,
+        report: &mut Report,
+    ) -> Vec<DeclaredHop> {
+        let Some(end) = self.list.stop(Some(to), None, report) else { return Vec::new() };
+        let router = |host: usize| {
+            let name = format!("{}:{}", self.list.hosts[host].name, self.routers[host]?);
+            Some(At::new(name, to.span.clone()))
+        };
+        let [Some(first), Some(last)] = [from, end.host].map(router) else {
+            let silent = if self.routers[from].is_none() { from } else { end.host };
+            let (title, help) = self.silent(silent);
+            report.push(Problem::new(&to.span, format!("no way to `{}`: {title}", to.value), help));
+            return Vec::new();
+        };
+        let legs = self.leg(declared, (from, end.host), &last, report);
+        if legs.is_empty() {
+            return Vec::new();
+        }
+        let hop = |process: At<String>| DeclaredHop {
+            place: to.span.clone(),
+            process: Some(process),
+            by: Some(At::new(mailbox.value.clone(), mailbox.span.clone())),
+            slots: None,
+            work_ns: declared.work_ns,
+            patience: None,
+            otherwise: Vec::new(),
+        };
+        let end = At::new(to.value.clone(), to.span.clone());
+        std::iter::once(hop(first)).chain(legs).chain([hop(end)]).collect()
     }
 
     /// Returns the hops from one host to the program `to` of another.
@@ -121,20 +162,26 @@ impl<'a> Computed<'a> {
         let mut through = path.iter().skip(1).map(|leg| leg.from);
         match through.find(|number| self.routers[*number].is_none()) {
             Some(silent) => {
-                let (name, file) = (&host(silent).name, &host(silent).file);
-                let has = self.list.routers(silent).count();
-                let title = format!(
-                    "no way from `{one}` to `{other}`: `{name}` has {has} processes with `program \
-                     = \"{PROGRAM}\"`, and 1 passes messages on"
-                );
-                let help = format!("give it one in `{file}`, or write each `[[flow.hop]]`");
-                (title, help)
+                let (title, help) = self.silent(silent);
+                (format!("no way from `{one}` to `{other}`: {title}"), help)
             }
             None => {
                 let title = format!("no cables lead from `{one}` to `{other}`");
                 (title, "add a `[[cable]]`".to_owned())
             }
         }
+    }
+}
+
+impl Computed<'_> {
+    /// Returns why a host passes no messages on, and the remedy.
+    fn silent(&self, host: usize) -> (String, String) {
+        let has = self.list.routers(host).count();
+        let HostSpec { name, file, .. } = &self.list.hosts[host];
+        let title = format!(
+            "`{name}` has {has} processes with `program = \"{PROGRAM}\"`, and 1 passes messages on"
+        );
+        (title, format!("give it one in `{file}`, or write each `[[flow.hop]]`"))
     }
 }
 

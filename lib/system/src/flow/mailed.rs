@@ -6,7 +6,8 @@ use super::{DeclaredFlow, DeclaredHop, Flow, FlowHop, FlowStop, FlowWay, List, n
 use crate::diagnostics::{Problem, Report};
 use crate::hosts::Hosts;
 use crate::system::MailboxSpec;
-use diapason_contract::mail::{BYTES_MAX, EACH_MAX, PROGRAM};
+use diapason_contract::mail::BYTES_MAX;
+use diapason_contract::routes::PROGRAM;
 
 impl Flow {
     /// Returns the number of the mailbox in its host, if its first program sends to one. The flow
@@ -106,7 +107,7 @@ impl List<'_> {
         Some(FlowStop { process, ..known[0] })
     }
 
-    /// Checks that a flow with mailboxes goes from one, through servers and over cables, to the one
+    /// Checks that a flow with mailboxes goes from one, through routers and over cables, to the one
     /// of the same name in another host.
     pub(super) fn is_mailed_whole(
         &self,
@@ -147,7 +148,7 @@ impl List<'_> {
             ([hops[0].way, hops[last].way], last > 1)
         else {
             let title = "a flow with a mailbox at one end only".to_owned();
-            let help = "let it begin with a hop by a mailbox to a server, go over cables, and end \
+            let help = "let it begin with a hop by a mailbox to a router, go over cables, and end \
                         with a hop by the mailbox of the same name in another host";
             return refuse(if is_mailed(&hops[0]) { last } else { 0 }, title, help);
         };
@@ -182,8 +183,8 @@ impl List<'_> {
         })
     }
 
-    /// Reports a mailbox that two hosts own, because flows lead to it in both, and a server of too
-    /// many.
+    /// Reports a mailbox that two hosts own, because flows lead to it in both, and one at which two
+    /// flows begin.
     pub(super) fn one_owner(
         &self,
         declared: &[DeclaredFlow],
@@ -219,25 +220,6 @@ impl List<'_> {
                 let problem = Problem::new(&declared[number].name.span, title, help);
                 report.push(problem.with(&declared[first].name.span, "the first"));
             }
-            for end in [0, flow.hops.len().saturating_sub(2)] {
-                let Some(server) = flow.hops.get(end).map(|hop| hop.to) else { continue };
-                let is_its = |other: &Flow| {
-                    let end = if end == 0 { Some(0) } else { other.hops.len().checked_sub(2) };
-                    let stop = end.and_then(|end| other.hops.get(end)).map(|hop| hop.to);
-                    other.mailbox().is_some()
-                        && stop.is_some_and(|it| {
-                            (it.host, it.process) == (server.host, server.process)
-                        })
-                };
-                if known().take_while(|it| it.0 < number).filter(|it| is_its(it.1)).count()
-                    == EACH_MAX
-                {
-                    let title =
-                        format!("`{}` serves more than {EACH_MAX} mailboxes", self.written(server));
-                    let help = format!("a server has {EACH_MAX} in each direction: send fewer");
-                    report.push(Problem::new(&declared[number].name.span, title, help));
-                }
-            }
         }
     }
 }
@@ -253,7 +235,7 @@ fn wrong_form(declared: &DeclaredFlow) -> Option<Problem> {
         return Some(Problem::new(
             &hop.place,
             title,
-            "remove `otherwise`: their server takes one way",
+            "remove `otherwise`: their router knows one way",
         ));
     }
     let bytes = declared.bytes.as_ref().filter(|bytes| bytes.value < BYTES_MAX as u64)?;

@@ -1,6 +1,7 @@
 //! `topologies`: networks of hosts joined by debug cables ([USB 2023, §4.1.2]): the order of events
 //! of figure 5, the mistakes of figure 6, and hosts that get power in any order.
 
+mod all;
 mod net;
 mod node;
 
@@ -148,6 +149,9 @@ pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionRepo
         let ran = (0..count).map(|seed| net.run(seed)).collect::<Result<Vec<Ran>, Failure>>()?;
         rows.extend(found(wrong, &net, &ran));
         table.row(described(wrong.name, wrong.what, &ran));
+    }
+    for crowd in &all::CROWDS {
+        rows.extend(crowd.rows(&built)?);
     }
     progress.end();
     let section = ("Hosts that get power within two seconds, in any order".into(), table.render());

@@ -27,6 +27,16 @@ pub const fn client(pair: u64) -> u64 {
     (pair == SECOND) as u64
 }
 
+/// Most hosts that send to each other.
+pub const PEERS: usize = 8;
+
+/// Returns the mailbox to which the messages to the host with this number go.
+#[must_use]
+pub fn peer(host: u64) -> &'static str {
+    const NAMES: [&str; PEERS] = ["to-0", "to-1", "to-2", "to-3", "to-4", "to-5", "to-6", "to-7"];
+    NAMES[host as usize % PEERS]
+}
+
 /// Two clocks of hosts run apart by so many millionths at most.
 const APART: u32 = 200;
 
