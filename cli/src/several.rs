@@ -150,6 +150,11 @@ impl Several {
         Several { parts, joined: Joined::Cores, forms: true, file: None, flows, marked: false }
     }
 
+    /// Returns the names of the parts.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().map(|(name, _)| &**name)
+    }
+
     /// Returns the systems of the parts.
     pub fn systems(&self) -> Vec<&System> {
         self.parts.iter().map(|(_, system)| system).collect()

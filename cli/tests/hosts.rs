@@ -25,7 +25,7 @@ fn what_is_about_one_host_refuses_several() {
     refused(&["image", HOSTS], says);
     refused(&["run", HOSTS, "--record", "x"], "`--record` is about one host");
     refused(&["run", HOSTS, "--pcap", "x"], "`--pcap` is about one host");
-    refused(&["sim", HOSTS, "--explain", "worst"], "`--explain` is about one host");
+    refused(&["sim", HOSTS, "--gdb"], "`--gdb` is about one host");
     let faults = ["sim", HOSTS, "--search", "3", "--faults"];
     refused(&faults, "`--search --faults` is about one host");
 }

@@ -52,7 +52,11 @@ pub fn wanted(text: &str, cores: &[&System]) -> Result<Vec<Asked>, String> {
     if asked.iter().any(Option::is_some) {
         return Ok(asked.into_iter().map(Option::unwrap_or_default).collect());
     }
-    let list = |names: Vec<&str>| names.join(", ");
+    // Hosts may have the same names.
+    let list = |names: Vec<&str>| {
+        let first = names.iter().enumerate().filter(|(at, name)| !names[..*at].contains(name));
+        first.map(|(_, name)| *name).collect::<Vec<&str>>().join(", ")
+    };
     let processes = || cores.iter().flat_map(|system| &system.processes);
     let pipes = cores.iter().flat_map(|system| &system.pipes);
     let (pipes, all) = (list(pipes.map(|it| &*it.name).collect()), processes());

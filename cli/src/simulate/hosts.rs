@@ -289,18 +289,17 @@ pub(super) fn simulate(
     network: Option<Network<'_>>,
 ) -> Result<u8, Failure> {
     let flowing = network.filter(|(hosts, _)| !hosts.flows.is_empty());
-    let asked = refuse(request, &several, network)?;
+    refuse(request, &several, network.is_some())?;
     let systems = several.systems();
-    let (wanted, faults) = match network {
-        Some(_) => (vec![Asked::default(); systems.len()], vec![Vec::new(); systems.len()]),
-        None => (request.wanted(&systems)?, asked_of_cores(&systems, &request.fault)?),
+    let Question { flow: asked, parts: wanted } = Question::of(request, &several, network)?;
+    let faults = match network {
+        Some(_) => vec![Vec::new(); systems.len()],
+        None => asked_of_cores(&systems, &request.fault)?,
     };
     note(super::TRUST);
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
-        let explains = network.is_none() || flowing.is_some();
-        let found = search(request, &systems, from, count)?;
-        return found.tell(request, explains);
+        return search(request, &systems, from, count)?.tell(request);
     }
     let (horizon_ns, unproved) = (request.length.horizon_ns, request.length.unproved());
     let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
@@ -359,25 +358,51 @@ fn all_traces(parts: &[Part]) -> u64 {
     parts.iter().fold(0, |sum, part| sum.wrapping_add(part.hash.0))
 }
 
-/// Refuses options that are about one host or core. Returns the message of a flow that is wanted.
-fn refuse(
-    request: &SimRequest,
-    several: &Several,
-    network: Option<Network<'_>>,
-) -> Result<Option<FlowChoice>, Failure> {
-    let flowing = network.filter(|(hosts, _)| !hosts.flows.is_empty());
-    let of_hosts = network.is_some();
+/// Refuses options that are about one host or core.
+fn refuse(request: &SimRequest, several: &Several, of_hosts: bool) -> Result<(), Failure> {
     let of_one = [
-        (request.explain.is_some() && of_hosts && flowing.is_none(), "--explain"),
         (request.search.is_some() && request.faults && of_hosts, "--search --faults"),
         (request.witness, "--witness"),
         (request.captures.can_server.is_some(), "--can-server"),
         (request.gdb.is_some(), "--gdb"),
     ];
-    several.refuse(&request.system, &of_one)?;
-    let asked = request.explain.as_deref().zip(flowing);
-    let asked = asked.map(|(text, (hosts, _))| FlowChoice::parse(text, hosts)).transpose();
-    asked.map_err(|text| Failure::Input(format!("error: {text}")))
+    several.refuse(&request.system, &of_one)
+}
+
+/// The thing to explain: a message of a flow, or a job or message of a part.
+struct Question {
+    flow: Option<FlowChoice>,
+    parts: Vec<Asked>,
+}
+
+impl Question {
+    /// Reads what is asked of hosts with flows, of hosts without, or of cores. `HOST:` stands
+    /// before a job or a pipe of one host.
+    fn of(
+        request: &SimRequest,
+        several: &Several,
+        network: Option<Network<'_>>,
+    ) -> Result<Question, Failure> {
+        let wrong = |text: String| Failure::Input(format!("error: {text}"));
+        let systems = several.systems();
+        let mut question = Question { flow: None, parts: vec![Asked::default(); systems.len()] };
+        let Some(text) = request.explain.as_deref() else { return Ok(question) };
+        let flowing = network.filter(|(hosts, _)| !hosts.flows.is_empty());
+        let flow = flowing.map(|(hosts, _)| FlowChoice::parse(text, hosts));
+        let of_host = text.split_once(':').and_then(|(host, rest)| {
+            let part = several.names().position(|name| name == host);
+            Some((part.filter(|_| network.is_some())?, rest))
+        });
+        match (flow, of_host) {
+            (Some(Ok(flow)), _) => question.flow = Some(flow),
+            (_, Some((part, rest))) => {
+                question.parts[part] = explain::wanted(rest, &[systems[part]]).map_err(wrong)?[0];
+            }
+            (Some(Err(text)), None) => return Err(wrong(text)),
+            (None, None) => question.parts = explain::wanted(text, &systems).map_err(wrong)?,
+        }
+        Ok(question)
+    }
 }
 
 /// Returns the job or message that was asked for in words: of several cores, that of the one where

@@ -174,14 +174,6 @@ impl SimRequest {
         [&session.system.faults, asked, &drawn].concat()
     }
 
-    /// Returns what `--explain` asks for, of each core.
-    fn wanted(&self, cores: &[&System]) -> Result<Vec<Asked>, Failure> {
-        let nothing = || vec![Asked::default(); cores.len()];
-        let asked = self.explain.as_deref().map(|text| explain::wanted(text, cores));
-        let asked = asked.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
-        Ok(asked.unwrap_or_else(nothing))
-    }
-
     /// Returns what is wanted of a part of the run.
     fn wishes(&self, system: &System, asked: Asked, perfetto: Option<Perfetto>) -> Wishes {
         let (follows, captures) = (!system.pipes.is_empty(), self.captures.clone());
@@ -351,9 +343,11 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
         let searched = search::search(request, &[&system], from, count);
-        return searched.and_then(|found| found.tell(request, true));
+        return searched.and_then(|found| found.tell(request));
     }
-    let wanted = request.wanted(&[&system])?[0];
+    let wanted = request.explain.as_deref().map(|text| explain::wanted(text, &[&system]));
+    let wanted = wanted.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
+    let wanted = wanted.map_or_else(Asked::default, |asked| asked[0]);
     let asked = faults::asked(&system, &request.fault)?;
     note("building the programs");
     let built = project::build(&Workspace::find()?, &request.system, &[&system])?;

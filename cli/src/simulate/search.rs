@@ -108,13 +108,12 @@ impl Found {
         }
     }
 
-    /// Says it, and how to have the run explained if it can be; the exit code. Seeds behind the
-    /// first that broke a promise are not told of: how far each process came is chance. For the
-    /// same reason there are no witnesses then.
+    /// Says it; the exit code. Seeds behind the first that broke a promise are not told of: how far
+    /// each process came is chance. For the same reason there are no witnesses then.
     ///
     /// # Errors
     /// If the witnesses should be kept and cannot.
-    pub fn tell(&self, request: &SimRequest, explains: bool) -> Result<u8, Failure> {
+    pub fn tell(&self, request: &SimRequest) -> Result<u8, Failure> {
         let (system, arguments) = (&request.system, request.again());
         let last = self.first.as_ref().map_or(u64::MAX, |(seed, _)| *seed);
         if request.traces {
@@ -134,8 +133,7 @@ impl Found {
         own.for_each(|(_, fault)| say(&format!("  {fault}")));
         let arguments: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
         let (system, arguments) = (system.display(), arguments.join(" "));
-        let explained = if explains { " --explain worst" } else { "" };
-        say(&format!("again: diapason sim {system} {arguments} --seed {seed}{explained}"));
+        say(&format!("again: diapason sim {system} {arguments} --seed {seed} --explain worst"));
         Ok(BROKEN)
     }
 }

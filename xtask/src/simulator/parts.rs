@@ -11,6 +11,8 @@ use serde_json::Value;
 use std::path::Path;
 
 const CORES: &str = "examples/two-cores.toml";
+/// A list of hosts with pipes, which nothing joins.
+const PIPES: &str = "examples/two-hosts.toml";
 /// A list of hosts, which cables join.
 const HOSTS: &str = "examples/ring.toml";
 
@@ -21,6 +23,10 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     says(&job, "core 0: job 7 of controller.thread0: released at")?;
     let worst = sim(workspace, CORES, &["--explain", "worst"], 0)?;
     says(&worst, "core 0: job ")?;
+    let message = sim(workspace, PIPES, &["--explain", "right:brakes:worst"], 0)?;
+    says(&message, "right: message ")?;
+    let worst = sim(workspace, PIPES, &["--explain", "worst"], 0)?;
+    says(&worst, "left: message ")?;
     let folder = RunFolder::create(&workspace.target()).map_err(|failure| failure.to_string())?;
     written(workspace, folder.path())
 }

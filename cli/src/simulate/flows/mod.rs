@@ -56,7 +56,8 @@ impl FlowChoice {
             };
             format!(
                 "`{text}` names no message of a flow: write `worst`, or FLOW:MESSAGE with a number \
-                 or `worst`; {known}; jobs and pipes are explained for one host"
+                 or `worst`; {known}; a job or a message of a pipe is HOST:PROCESS.SLOT:JOB or \
+                 HOST:PIPE:MESSAGE"
             )
         })
     }
