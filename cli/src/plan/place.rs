@@ -11,7 +11,7 @@
 use super::{Plan, PlanRequest, Verdict};
 use crate::describe::{Placeable, describe_any, one_host};
 use crate::failure::{BROKEN, Failure};
-use crate::output::say;
+use crate::output::{note, say};
 use crate::table::{Align, TextTable};
 use diapason_abi::archive::CORES_MAX;
 use diapason_system::{Description, System};
@@ -56,7 +56,7 @@ pub(super) fn place(request: &PlanRequest) -> Result<u8, Failure> {
     }
     for cores in least..=most.min(count) {
         let found = match request.cores {
-            None => search.spread(count, cores, FULL),
+            None => search.spread(count, cores, NO_LIMIT),
             Some(_) => search.widest(count, cores),
         };
         let Some(sets) = found else { continue };
@@ -64,6 +64,11 @@ pub(super) fn place(request: &PlanRequest) -> Result<u8, Failure> {
             Verdict::DoesNotHold => {}
             verdict => {
                 say(&told(&room, &sets, verdict));
+                if request.cores.is_some() && search.known.len() >= PLANS_MAX {
+                    note(&format!(
+                        "it is the best among {PLANS_MAX} sets of processes, not of all"
+                    ));
+                }
                 return Ok(super::code(verdict));
             }
         }
@@ -127,8 +132,8 @@ impl Room<'_> {
     }
 }
 
-/// All of a core, in millionths. A plan that holds reserves no more.
-const FULL: u64 = u64::MAX;
+/// The limit of a search that takes every core that holds.
+const NO_LIMIT: u64 = u64::MAX;
 
 /// The search for the groups of each core.
 struct Search<'s> {
@@ -147,7 +152,7 @@ impl Search<'_> {
     /// Returns the groups of each of so many cores, if each holds, so that the fullest core
     /// reserves as little as possible.
     fn widest(&mut self, groups: usize, cores: usize) -> Option<Vec<u64>> {
-        let (mut best, mut limit) = (None, FULL);
+        let (mut best, mut limit) = (None, NO_LIMIT);
         while let Some(sets) = self.spread(groups, cores, limit) {
             limit = sets.iter().filter_map(|set| self.asked(*set)).max().unwrap_or(0);
             best = Some(sets);
@@ -235,7 +240,7 @@ mod tests {
         };
         let reserved = |set| Some(sum(set)).filter(|sum| *sum <= 10);
         let mut search = Search { reserved: &reserved, known: BTreeMap::new() };
-        let found = search.spread(sizes.len(), cores, FULL);
+        let found = search.spread(sizes.len(), cores, NO_LIMIT);
         // The widest is never fuller, and there is one exactly if there is any.
         let fullest = |sets: &Vec<u64>| sets.iter().map(|set| sum(*set)).max();
         let widest = search.widest(sizes.len(), cores);

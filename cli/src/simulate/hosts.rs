@@ -6,7 +6,7 @@ use super::explain::{self, Asked};
 use super::faults::asked_of_cores;
 use super::flows::{self, FlowChoice, LinkEars, LinkLogs};
 use super::measured::pictures;
-use super::part::{Findings, Wishes};
+use super::part::{Observations, Wishes};
 use super::perfetto::Sheet;
 use super::search::{Searched, Seeds, search};
 use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets};
@@ -97,7 +97,7 @@ fn own_seed(name: &str, seed: u64) -> u64 {
 struct Part {
     run: FinishedRun,
     hash: Trace,
-    findings: Findings,
+    observations: Observations,
     /// The messages at its links, if they were followed.
     links: LinkLogs,
 }
@@ -120,9 +120,9 @@ struct WireBooks {
 impl Ran {
     /// Returns each part as a simulation of its own.
     fn simulated(self) -> Result<Vec<Simulated>, Failure> {
-        let of_one = |Part { run, hash, findings, links }: Part| {
+        let of_one = |Part { run, hash, observations, links }: Part| {
             let gated = Vec::new();
-            Simulated { run, hash: hash.0, lives: findings.lives, links, gated }
+            Simulated { run, hash: hash.0, lives: observations.lives, links, gated }
         };
         let mut ran: Vec<Simulated> = self.parts.into_iter().map(of_one).collect();
         for books in self.wires.gated {
@@ -153,10 +153,10 @@ fn seated<O: Observer>(
     }
     let endings = drive_together(wired, joined)?;
     let of_one = |(((ending, listener), ears), session): (((_, Listener), LinkEars), &Session)| {
-        let (mut outcome, hash, findings) = listener.finish(&session.names)?;
+        let (mut outcome, hash, observations) = listener.finish(&session.names)?;
         NetworkRow::call_all(&mut outcome.network, &session.system.neighbours);
         let (run, links) = (simulated(ending, outcome), ears.into_logs());
-        Ok(Part { run, hash, findings, links })
+        Ok(Part { run, hash, observations, links })
     };
     let ran = endings.into_iter().zip(listeners).zip(ears).zip(sessions).map(of_one);
     let parts = ran.collect::<Result<Vec<Part>, Failure>>()?;
@@ -321,7 +321,7 @@ pub(super) fn simulate(
     let (mut runs, mut found, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
         runs.push(part.run);
-        found.push(part.findings);
+        found.push(part.observations);
         links.push(part.links);
     }
     let links: Vec<&LinkLogs> = links.iter().collect();
@@ -341,10 +341,7 @@ pub(super) fn simulate(
     let (noun, switches) = (joined.noun(), switches.as_ref());
     let about = AllParts { noun, switches, times, each, addition };
     let code = report(request.json, &sessions, &runs, about)?;
-    for (folder, ((name, _), found)) in request.svg.iter().cycle().zip(sessions.iter().zip(&found))
-    {
-        pictures(&folder.join(joined.folder(name)), &found.jobs)?;
-    }
+    draw(request, &sessions, &joined, &found)?;
     if let Some(asked) = asked {
         tell(&format!("\n{}", asked.life(&told)));
     } else if request.explain.is_some() {
@@ -356,6 +353,19 @@ pub(super) fn simulate(
 /// Returns the sum of all traces, which is equal whatever the order of the hosts.
 fn all_traces(parts: &[Part]) -> u64 {
     parts.iter().fold(0, |sum, part| sum.wrapping_add(part.hash.0))
+}
+
+/// Writes the pictures of each part into a folder of its own, if they are wanted.
+fn draw(
+    request: &SimRequest,
+    sessions: &[Named],
+    joined: &Joined,
+    found: &[Observations],
+) -> Result<(), Failure> {
+    let Some(folder) = &request.svg else { return Ok(()) };
+    let mut parts = sessions.iter().zip(found);
+    parts
+        .try_for_each(|((name, _), found)| pictures(&folder.join(joined.folder(name)), &found.jobs))
 }
 
 /// Refuses options that are about one host or core.
@@ -407,7 +417,12 @@ impl Question {
 
 /// Returns the job or message that was asked for in words: of several cores, that of the one where
 /// it took most of its bound.
-fn explained(sessions: &[Named], joined: &Joined, found: &[Findings], wanted: &[Asked]) -> String {
+fn explained(
+    sessions: &[Named],
+    joined: &Joined,
+    found: &[Observations],
+    wanted: &[Asked],
+) -> String {
     let each = sessions.iter().zip(found).zip(wanted).filter_map(|((part, found), asked)| {
         let explained = found.explained(*asked)?;
         Some((part, found, explained))

@@ -384,16 +384,16 @@ fn once(
     let live = live(format.is_for_programs(), names.clone(), session.promises());
     let mut both = (listener, Hearing(live));
     let ending = drive(session, &how, functions, &mut both)?;
-    let (outcome, hash, findings) = both.0.finish(names)?;
+    let (outcome, hash, observations) = both.0.finish(names)?;
     sheet.map_or(Ok(()), Sheet::finish)?;
     let run = simulated(ending, outcome);
-    let addition = findings.addition(session, &run, request.stages);
+    let addition = observations.addition(session, &run, request.stages);
     let code = report(format, session, &run, addition)?;
-    request.svg.as_ref().map_or(Ok(()), |folder| pictures(folder, &findings.jobs))?;
+    request.svg.as_ref().map_or(Ok(()), |folder| pictures(folder, &observations.jobs))?;
     tell(&format!("trace {:016x}", hash.0));
     if request.explain.is_some() {
-        let explained = findings.explained(wanted);
-        let words = explained.map(|it| findings.words(&it, &session.system, names));
+        let explained = observations.explained(wanted);
+        let words = explained.map(|it| observations.words(&it, &session.system, names));
         tell(&format!("\n{}", words.as_deref().unwrap_or(explain::NOTHING)));
     }
     Ok(code)

@@ -69,7 +69,7 @@ impl Wishes {
 }
 
 /// The measurements of a part, besides its outcome.
-pub(super) struct Findings {
+pub(super) struct Observations {
     usage: Vec<Usage>,
     pub jobs: Vec<Distribution>,
     pub lives: Lives,
@@ -83,7 +83,7 @@ impl Listener {
     ///
     /// # Errors
     /// If a capture could not be written.
-    pub(super) fn finish(self, names: &Names) -> Result<(Outcome, Trace, Findings), Failure> {
+    pub(super) fn finish(self, names: &Names) -> Result<(Outcome, Trace, Observations), Failure> {
         let Listener { mut outcome, hash, ledger, mut perfetto, watch, .. } = self;
         let Listener { now, mut messages, responses, cast, .. } = self;
         let finish = |watch: Watch| watch.finish(now, perfetto.as_mut(), messages.as_mut());
@@ -93,11 +93,11 @@ impl Listener {
         let jobs = responses.map(|it| it.distributions(&cast, names)).unwrap_or_default();
         let lives = messages.map(Messages::lives).unwrap_or_default();
         let bill = ledger.and_then(BillWriter::bill);
-        Ok((outcome, hash, Findings { usage, jobs, lives, bill, cast }))
+        Ok((outcome, hash, Observations { usage, jobs, lives, bill, cast }))
     }
 }
 
-impl Findings {
+impl Observations {
     /// Returns the measurements as additions to the report of a run.
     pub fn addition(&self, session: &Session, run: &FinishedRun, stages: bool) -> Addition {
         let stages = stages.then_some(&*self.lives.seen);

@@ -136,8 +136,8 @@ impl<'a> Simulation<'a> {
         };
         let mut both = (listener, observer);
         let ending = drive(session, &how, functions, &mut both)?;
-        let (outcome, hash, findings) = both.0.finish(&session.names)?;
-        let lives = findings.lives;
+        let (outcome, hash, observations) = both.0.finish(&session.names)?;
+        let lives = observations.lives;
         let links = LinkLogs::default();
         let (run, gated) = (simulated(ending, outcome), Vec::new());
         Ok(Simulated { run, hash: hash.0, lives, links, gated })

@@ -1,12 +1,12 @@
 //! The effects the core asks for, on real hardware.
 
 use crate::apic::{IoApic, set_message};
-use crate::config;
 use crate::console::{Console, console};
 use crate::context::Context;
 use crate::cpu;
 use crate::iommu::UNITS_MAX;
 use crate::paging::{self, Space};
+use crate::pci;
 use crate::recorder::Recorder;
 use crate::seat::CORES;
 use crate::table::Table;
@@ -333,7 +333,7 @@ impl Machine for Metal {
             return;
         }
         self.counts.mmio += 2;
-        config::set_bus_master(command, enabled);
+        pci::set_bus_master(command, enabled);
     }
 
     fn bus_address(&mut self, _segment: u16, first: FrameId) -> u64 {

@@ -2,7 +2,7 @@
 //! where PCI functions are configured, and which IOMMUs they are behind.
 
 use super::pci::Function;
-use crate::config;
+use crate::pci::PORTS;
 use diapason_abi::archive::CORES_MAX;
 use diapason_abi::dmar::{Bridges, Dmar, number};
 
@@ -54,7 +54,7 @@ fn table(address: u64) -> &'static [u8] {
 impl Acpi {
     /// Walks the tables from the root pointer at `rsdp`.
     pub fn read(rsdp: u64) -> Acpi {
-        let mut acpi = Acpi { rsdp, pci: config::PORTS, buses: (0, 255), ..Acpi::default() };
+        let mut acpi = Acpi { rsdp, pci: PORTS, buses: (0, 255), ..Acpi::default() };
         let root = bytes(rsdp, 36);
         if !root.starts_with(b"RSD PTR ") {
             return Acpi { rsdp: 0, ..acpi };

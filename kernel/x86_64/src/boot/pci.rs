@@ -5,8 +5,9 @@
 
 use super::acpi::Acpi;
 use super::spaces::{self, REACH};
+use crate::cpu;
 use crate::paging::LARGE_PAGE;
-use crate::{config, cpu};
+use crate::pci::{self, PORTS};
 use core::ops::Range;
 use diapason_abi::PAGE;
 use diapason_abi::archive::{Absence, NONE, PciFunction};
@@ -45,7 +46,7 @@ const INTERRUPTS: u32 = 0xfee0_0000;
 const BRIDGE: u32 = 0x06;
 const BUS_MASTER: u32 = 1 << 2;
 
-/// A function's configuration: the address of its first register, as [`config`] has it.
+/// A function's configuration: the address of its first register, as [`crate::pci`] has it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Function(u64);
 
@@ -87,7 +88,7 @@ struct Messages {
 fn walk(acpi: &Acpi, visit: &mut dyn FnMut(Function) -> bool) -> Option<Function> {
     let (first, end) = acpi.buses;
     let size = (end + 1) << 20;
-    if acpi.pci != config::PORTS {
+    if acpi.pci != PORTS {
         if acpi.pci.checked_add(size)? > REACH {
             return None;
         }
@@ -202,12 +203,12 @@ impl Function {
 
     #[inline(never)]
     fn read(self, register: usize) -> u32 {
-        config::read(self.0 + register as u64)
+        pci::read(self.0 + register as u64)
     }
 
     #[inline(never)]
     fn write(self, register: usize, value: u32) {
-        config::write(self.0 + register as u64, value);
+        pci::write(self.0 + register as u64, value);
     }
 
     /// Returns where its command register is.
