@@ -80,7 +80,7 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
         other => one_host(&request.system, other)?,
     };
     can_server::check(&system, &request.captures)?;
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     plan::cleared(&plan, request.length.unproved())?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;

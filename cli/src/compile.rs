@@ -127,7 +127,7 @@ fn kernels(
     ]);
     for system in systems {
         let options = RunOptions { horizon_ns: Nanos::FOREVER.0, record_bytes: 0, watch: false };
-        let plan = Plan::of(&system, system.clock_hz);
+        let plan = Plan::of(&system);
         let session = Session::planned(plan, built.clone(), options, Some(Unproved))?;
         let needed = session.needs()?;
         let Some(path) = metal::kernel_with(workspace, needed, ImageKind::Kernel)? else {

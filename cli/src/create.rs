@@ -286,7 +286,7 @@ mod tests {
                 }
             };
             for system in systems {
-                let plan = crate::plan::Plan::of(&system, system.clock_hz);
+                let plan = crate::plan::Plan::of(&system);
                 assert!(plan.holds(), "{template:?}");
                 assert_eq!(plan.verdict(), crate::plan::Verdict::Holds, "{template:?}");
             }

@@ -45,7 +45,7 @@ pub fn messages(request: &MessagesRequest) -> Result<u8, Failure> {
         None => described(&dbc, request.rate, request.data_rate),
         Some(system) => {
             let system = describe(system)?;
-            let plan = Plan::of(&system, system.clock_hz);
+            let plan = Plan::of(&system);
             let _: Cleared = cleared(&plan, None)?;
             let ids = assigned(&dbc, &plan).map_err(Failure::Input)?;
             renumbered(&text, &ids).map_err(|error| refused(&request.dbc, &error))?
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(messages[1].id, Some((0x200, true)));
         assert_eq!(messages[2].period_ns, None);
         assert!(text.contains("# `Film` has 65 bytes, which no frame carries"), "{text}");
-        assert_eq!(Plan::of(&system, system.clock_hz).findings.len(), 1, "`lamp_on` is unlimited");
+        assert_eq!(Plan::of(&system).findings.len(), 1, "`lamp_on` is unlimited");
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
             text.lines().filter(kept).collect::<Vec<&str>>().join("\n")
         };
         let system = parse("f", &text(&dbc(), "deadline-monotonic")).unwrap();
-        let plan = Plan::of(&system, system.clock_hz);
+        let plan = Plan::of(&system);
         let ids = assigned(&dbc(), &plan).unwrap();
         let new = renumbered(&DBC.replace("Lamp.On", "Lamp_On"), &ids).unwrap();
         let read = Dbc::parse(&new).unwrap();
@@ -217,7 +217,7 @@ mod tests {
         let classic = with_image_of(65);
         let mts = text(&classic, "mts").replace("\"mts\"", "\"mts\"\nclocks = \"20us\"");
         let system = parse("f", &mts).unwrap();
-        let refused = assigned(&classic, &Plan::of(&system, system.clock_hz)).unwrap_err();
+        let refused = assigned(&classic, &Plan::of(&system)).unwrap_err();
         assert!(refused.contains("no DBC file can say them"), "{refused}");
     }
 }

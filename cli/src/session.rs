@@ -90,7 +90,7 @@ pub(crate) fn unmeasured_beside_clients(captures: &CaptureRequest) -> Option<Str
 impl Session {
     /// Returns the session of a system with nothing to boot.
     pub(crate) fn unbuilt(system: System) -> Session {
-        let plan = Plan::of(&system, system.clock_hz);
+        let plan = Plan::of(&system);
         let built = Built::default();
         let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
         let proved = plan.holds();
@@ -145,7 +145,7 @@ impl Session {
     /// # Errors
     /// If they do not fit, or the description promises what cannot be kept.
     pub fn assemble(system: System, built: Built, options: RunOptions) -> Result<Session, Failure> {
-        Session::planned(Plan::of(&system, system.clock_hz), built, options, None)
+        Session::planned(Plan::of(&system), built, options, None)
     }
 
     /// Puts a planned description and built programs together.

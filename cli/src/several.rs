@@ -200,7 +200,7 @@ impl Several {
         let built = Built { marked, ..project::build(workspace, path, &systems)? };
         let mut sessions = Vec::new();
         for (name, system) in parts {
-            let plan = Plan::of(&system, system.clock_hz);
+            let plan = Plan::of(&system);
             let mut session = Session::planned(plan, built.clone(), options, unproved)?;
             session.proved &= forms;
             let own = flows.iter().filter(|(part, _)| *part == sessions.len());

@@ -91,7 +91,7 @@ pub fn image(request: &ImageRequest) -> Result<u8, Failure> {
     tools::require_all(&TOOLS, Missing::Say)?;
     let sessions = match <[System; 1]>::try_from(systems) {
         Ok([system]) => {
-            let plan = Plan::of(&system, system.clock_hz);
+            let plan = Plan::of(&system);
             plan::cleared(&plan, unproved)?;
             note("building the kernel and the programs");
             let built = project::build(&workspace, path, &[&system])?;

@@ -92,7 +92,7 @@ fn campaign(seed: u64, systems: usize) -> (usize, usize) {
     for _ in 0..systems {
         let described = Described::random(&mut random);
         let system = described.system();
-        let plan = Plan::of(&system, system.clock_hz);
+        let plan = Plan::of(&system);
         assert_eq!(plan.holds(), plan.clear().is_ok());
         assert_eq!(plan.holds(), plan.margin().is_some_and(|margin| margin >= 1_000));
         let Some(found) = plan.findings.first() else { continue };
@@ -103,7 +103,7 @@ fn campaign(seed: u64, systems: usize) -> (usize, usize) {
         for remedy in remedies(item.help) {
             tried += 1;
             let better = described.with(vcpu, remedy).system();
-            let plan = Plan::of(&better, better.clock_hz);
+            let plan = Plan::of(&better);
             assert!(plan.holds(), "{found}\n`{remedy}` does not help");
         }
     }

@@ -29,7 +29,7 @@ fn plan(path: &Path, options: &[&str]) -> Output {
 /// Keeps a witness of each pipe and chain, which came to half of its bound.
 fn keep(path: &Path) -> Vec<Closeness> {
     let system = describe(path).unwrap();
-    let promises = Assumptions::of(&Plan::of(&system, system.clock_hz));
+    let promises = Assumptions::of(&Plan::of(&system));
     let pipes = promises.pipes.iter().map(|it| (&it.name, true, it.bound_ns));
     let chains = promises.chains.iter().map(|it| (&it.name, false, it.bound_ns));
     let halves = pipes.chain(chains).map(|(of, is_pipe, bound_ns)| Closeness {

@@ -115,7 +115,7 @@ fn planned(text: &str) -> Result<Plan, Failure> {
     let mut system: System =
         diapason_system::parse("the proposal", text).map_err(|bad| Failure::Ours(bad.plain()))?;
     logs::read(&mut system, Path::new(""))?;
-    Ok(Plan::of(&system, system.clock_hz))
+    Ok(Plan::of(&system))
 }
 
 #[cfg(test)]

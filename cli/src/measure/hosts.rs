@@ -119,8 +119,7 @@ fn wrong(list: &Path, changed: &BTreeMap<PathBuf, String>) -> Result<usize, Fail
     let mut hosts = describe_list(list, changed)?;
     let network = NetworkPlan::of(&hosts);
     network.instruct(&mut hosts);
-    let of_host =
-        |system: &diapason_system::System| Plan::of(system, system.clock_hz).findings.len();
+    let of_host = |system: &diapason_system::System| Plan::of(system).findings.len();
     let of_hosts: usize = hosts.hosts.iter().map(|host| of_host(&host.system)).sum();
     Ok(of_hosts + network.wrong().count())
 }

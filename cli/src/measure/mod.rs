@@ -70,7 +70,7 @@ pub fn measure(request: &MeasureRequest) -> Result<u8, Failure> {
     let measured = counted(&session, &run, &request.system, request.margin)?;
     let judge = |changes: &[Revision]| {
         let cores = cores_changed(&request.system, &revised(&text, changes)).ok()?;
-        Some(cores.iter().map(|it| Plan::of(it, it.clock_hz).findings.len()).sum())
+        Some(cores.iter().map(|it| Plan::of(it).findings.len()).sum())
     };
     let chosen = propose::choose(&measured, judge);
     if request.write && !chosen.changes.is_empty() {
@@ -115,7 +115,7 @@ fn watched(request: &MeasureRequest, system: System) -> Result<(Session, Finishe
     note("building the kernel and the programs");
     let mut built = project::build(&workspace, &request.system, &[&system])?;
     built.marked = true;
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     let session = Session::planned(plan, built, options(request), Some(Unproved))?;
     interrupt::await_signals()?;
     note("running the system in QEMU");

@@ -280,7 +280,7 @@ mod tests {
                  [[process]]\nname = \"b\"\npriority = 1\nuses = {uses}\n"
             );
             let system = diapason_system::parse("s", &text).unwrap_or_else(|bad| panic!("{bad}"));
-            Plan::of(&system, system.clock_hz).assumed().paid
+            Plan::of(&system).assumed().paid
         };
         assert_eq!(paid("mutex", "[]"), [true, false]);
         assert_eq!(paid("counting", "[\"m\"]"), [true, false]);
@@ -371,7 +371,7 @@ mod tests {
         if let ServerSpec::Io { wakes, .. } = &mut system.vcpus[1].server {
             *wakes = 2;
         }
-        let twice = relied(Assumptions::of(&Plan::of(&system, system.clock_hz)));
+        let twice = relied(Assumptions::of(&Plan::of(&system)));
         assert_eq!(often(&twice, 22), []);
         assert_eq!(often(&twice, 23), [("wake-ups", 23, 22)]);
         // Only measurements are known of a VCPU that was made at run time.
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn budgets_are_used_by_their_response_time() {
-        let plan = Plan::of(&sample::system(), 1_000_000_000);
+        let plan = Plan::of(&sample::system());
         let response = plan.response(0).unwrap().response.0;
         assert!(response < 2_000_000);
         let as_planned = |o: &mut Outcome, ns| {

@@ -156,7 +156,7 @@ mod tests {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/can-reader/system.toml");
         let text = std::fs::read_to_string(path).unwrap().replace("app-name", "reader");
         let system = diapason_system::parse("s", &text).unwrap();
-        Assumptions::of(&crate::plan::Plan::of(&system, system.clock_hz))
+        Assumptions::of(&crate::plan::Plan::of(&system))
     }
 
     fn alarm(name: &'static str, of: &str) -> Finding {

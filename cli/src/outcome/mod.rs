@@ -463,7 +463,7 @@ pub(crate) mod sample {
     /// Returns what its plan assumes.
     pub fn assumptions() -> Assumptions {
         let system = system();
-        Assumptions::of(&Plan::of(&system, system.clock_hz))
+        Assumptions::of(&Plan::of(&system))
     }
 
     pub const CONSOLE: &str = "\

@@ -68,6 +68,21 @@ impl PlanRequest {
     fn is_json(&self) -> bool {
         self.json || self.format == Some(PlanFormat::Json)
     }
+
+    /// Returns the description with the clock that was asked for.
+    fn at_clock(&self, mut description: Description) -> Description {
+        let systems: Vec<&mut System> = match &mut description {
+            Description::One(system) => vec![system],
+            Description::Cores(cores) => cores.iter_mut().collect(),
+            Description::Several(list) => {
+                list.hosts.iter_mut().map(|host| &mut host.system).collect()
+            }
+        };
+        for system in systems {
+            system.clock_hz = self.clock_hz.unwrap_or(system.clock_hz);
+        }
+        description
+    }
 }
 
 /// Proves a described system, or says what fails first.
@@ -81,8 +96,8 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
     if request.format == Some(PlanFormat::Sarif) {
         return in_sarif(request);
     }
-    let description = describe_any(&request.system)?;
-    let whole = Whole::of(&description, request.clock_hz).with_witnesses(&request.system);
+    let description = request.at_clock(describe_any(&request.system)?);
+    let whole = Whole::of(&description).with_witnesses(&request.system);
     for absent in project::absent(&request.system, &systems(&description)) {
         tell(&absent.as_warnings(is_coloured(&std::io::stderr())));
     }
@@ -108,7 +123,7 @@ fn systems(description: &Description) -> Vec<&System> {
 /// # Errors
 /// If the description makes no sense.
 pub(crate) fn as_json(path: &Path) -> Result<Value, Failure> {
-    Ok(Whole::of(&describe_any(path)?, None).to_json())
+    Ok(Whole::of(&describe_any(path)?).to_json())
 }
 
 const fn code(verdict: Verdict) -> u8 {
@@ -131,7 +146,8 @@ fn in_sarif(request: &PlanRequest) -> Result<u8, Failure> {
             return Err(crate::describe::refused(&mistakes));
         }
     };
-    let whole = Whole::of(&description, request.clock_hz);
+    let description = request.at_clock(description);
+    let whole = Whole::of(&description);
     let absent = project::absent(&request.system, &systems(&description));
     say(&[(FindingRule::Promise, whole.findings()), (FindingRule::Program, absent)]);
     Ok(code(whole.verdict()))
@@ -207,7 +223,7 @@ mod tests {
                 let path = format!("{}/../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
                 let text = std::fs::read_to_string(path).unwrap();
                 let system = diapason_system::parse(name, &text).unwrap();
-                View(&Plan::of(&system, system.clock_hz)).to_json(&system)
+                View(&Plan::of(&system)).to_json(&system)
             })
             .collect();
         let goldens = [

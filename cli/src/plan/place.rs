@@ -99,8 +99,13 @@ impl Room<'_> {
         self.groups.iter().position(|group| group.iter().any(|own| own == name))
     }
 
-    fn plan_of(&self, system: &System) -> Plan {
-        Plan::of(system, self.clock_hz.unwrap_or(system.clock_hz))
+    /// Returns the system of each core if they are placed so, at the clock that was asked for.
+    fn placed(&self, cores: u16, core_of: &dyn Fn(&str) -> u16) -> Option<Vec<System>> {
+        let mut systems = self.placeable.placed(cores, core_of)?;
+        for system in &mut systems {
+            system.clock_hz = self.clock_hz.unwrap_or(system.clock_hz);
+        }
+        Some(systems)
     }
 
     /// Returns how much of a core these groups reserve, in millionths, if it holds with them,
@@ -109,8 +114,8 @@ impl Room<'_> {
         let cores = if set.count_ones() as usize == self.groups.len() { 1 } else { 2 };
         let core_of =
             |name: &str| u16::from(self.group_of(name).is_some_and(|it| set >> it & 1 == 0));
-        let systems = self.placeable.placed(cores, &core_of).unwrap_or_default();
-        let plan = self.plan_of(systems.first()?);
+        let systems = self.placed(cores, &core_of).unwrap_or_default();
+        let plan = Plan::of(systems.first()?);
         (plan.verdict() != Verdict::DoesNotHold).then(|| plan.utilization_ppm())
     }
 
@@ -122,10 +127,10 @@ impl Room<'_> {
             let core = group.and_then(|group| sets.iter().position(|set| set >> group & 1 == 1));
             core.unwrap_or(0) as u16
         };
-        let Some(systems) = self.placeable.placed(sets.len() as u16, &core_of) else {
+        let Some(systems) = self.placed(sets.len() as u16, &core_of) else {
             return Verdict::DoesNotHold;
         };
-        let verdicts: Vec<Verdict> = systems.iter().map(|it| self.plan_of(it).verdict()).collect();
+        let verdicts: Vec<Verdict> = systems.iter().map(|it| Plan::of(it).verdict()).collect();
         let first = [Verdict::DoesNotHold, Verdict::Holds];
         let worst = first.into_iter().find(|verdict| verdicts.contains(verdict));
         worst.unwrap_or(Verdict::PromisesNothing)

@@ -28,11 +28,11 @@ pub(super) struct Whole<'a> {
 }
 
 impl Whole<'_> {
-    /// Plans a description, at this many instructions a second if that is asked for.
-    pub(super) fn of(description: &Description, clock_hz: Option<u64>) -> Whole<'_> {
+    /// Plans a description.
+    pub(super) fn of(description: &Description) -> Whole<'_> {
         let part = |name: String, system| {
             let system: &System = system;
-            let plan = Plan::of(system, clock_hz.unwrap_or(system.clock_hz));
+            let plan = Plan::of(system);
             Part { name, system, plan, witnesses: None }
         };
         match description {
@@ -45,7 +45,7 @@ impl Whole<'_> {
             }
             Description::Several(list) => {
                 let parts = list.hosts.iter().map(|host| part(host.name.clone(), &host.system));
-                let network = Some((list, NetworkPlan::at(list, clock_hz)));
+                let network = Some((list, NetworkPlan::of(list)));
                 Whole { parts: parts.collect(), noun: Some("host"), network }
             }
         }

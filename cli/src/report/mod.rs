@@ -86,7 +86,7 @@ impl Subject {
         system: System,
         options: RunOptions,
     ) -> Result<Subject, Failure> {
-        let plan = Plan::of(&system, system.clock_hz);
+        let plan = Plan::of(&system);
         plan::cleared(&plan, request.length.unproved())?;
         note("building the programs");
         let built = project::build(&Workspace::find()?, &request.system, &[&system])?;

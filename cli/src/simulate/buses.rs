@@ -399,7 +399,7 @@ impl BusRun<'_> {
 pub(super) fn of_nothing() -> Value {
     let text = include_str!("../../../examples/can-mts.toml");
     let system = diapason_system::parse("f", text).unwrap();
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     let running = prepared((&system.cans[0], &plan.cans[0]), (&system, &[]), None, None).unwrap();
     let (name, rows) = (system.name.as_str(), vec![running.row(Nanos::ZERO)]);
     let (findings, unmeasured, injected) = (Vec::new(), Vec::new(), Vec::new());

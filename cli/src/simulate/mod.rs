@@ -326,7 +326,7 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         }
         Description::Cores(cores) => return hosts::simulate(request, Several::cores(cores), None),
     };
-    let promised = plan::Plan::of(&system, system.clock_hz);
+    let promised = plan::Plan::of(&system);
     plan::cleared(&promised, request.length.unproved())?;
     if system.processes.is_empty() && !system.cans.is_empty() {
         return buses::simulate(request, &system, &promised);

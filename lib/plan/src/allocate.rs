@@ -25,12 +25,12 @@ pub struct Lengths {
 /// Each candidate is judged as the description that asks for it would be. The kernel's costs follow
 /// from the queues: those of a switch, and its longest path.
 #[must_use]
-pub fn cheapest(described: &System, clock_hz: u64) -> Option<Vec<Queue>> {
+pub fn cheapest(described: &System) -> Option<Vec<Queue>> {
     let by_period = mains_by_period(described);
     let mut trial = described.clone();
     candidates(by_period.len()).into_iter().find_map(|lengths| {
         allot(&mut trial, &by_period, lengths);
-        let core = core(&trial, &trial.kernel_times(clock_hz));
+        let core = core(&trial, &trial.kernel_times());
         let holds = first_failure(&core.system).ok()?.is_none();
         holds.then(|| core.system.mains.iter().map(|main| main.queue).collect())
     })
@@ -134,7 +134,9 @@ mod tests {
     fn line(servers: &[(u64, u64)], now: &str, clock_hz: u64) -> Option<String> {
         let names: Vec<String> = (0..servers.len()).map(|number| format!("v{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let queues = cheapest(&described(servers, now), clock_hz)?;
+        let mut system = described(servers, now);
+        system.clock_hz = clock_hz;
+        let queues = cheapest(&system)?;
         Some(lines(&queues, &names))
     }
 
@@ -162,7 +164,7 @@ mod tests {
     fn the_answer_holds_and_nothing_cheaper_does() {
         const CLOCK: u64 = 1_000_000_000;
         let judged = |system: &System| {
-            let core = core(system, &system.kernel_times(CLOCK));
+            let core = core(system, &system.kernel_times());
             (first_failure(&core.system) == Ok(None)).then_some(core.system.switch)
         };
         let mut seed = 0x9e37_79b9_u64;

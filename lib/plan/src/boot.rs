@@ -92,7 +92,7 @@ mod tests {
              period = \"10ms\"\n[[process]]\nname = \"p\"\npriority = 1\nvcpu = \"v\"\n"
         );
         let system = diapason_system::parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-        Plan::of(&system, system.clock_hz)
+        Plan::of(&system)
     }
 
     #[test]
@@ -111,6 +111,6 @@ mod tests {
         assert_eq!(plan("10ms").verdict(), Verdict::DoesNotHold);
         let text = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n";
         let system = diapason_system::parse("f", text).unwrap_or_else(|wrong| panic!("{wrong}"));
-        assert_eq!(Plan::of(&system, system.clock_hz).verdict(), Verdict::PromisesNothing);
+        assert_eq!(Plan::of(&system).verdict(), Verdict::PromisesNothing);
     }
 }

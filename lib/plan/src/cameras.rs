@@ -167,7 +167,7 @@ mod tests {
 
     fn refused(text: &str) -> Option<String> {
         let system = diapason_system::parse("s", text).unwrap_or_else(|wrong| panic!("{wrong}"));
-        let plan = Plan::of(&system, system.clock_hz);
+        let plan = Plan::of(&system);
         let refusals: Vec<Diagnostics> = refusals(&system, &plan.core).collect();
         assert_eq!(refusals.is_empty(), plan.holds(), "the plan asks");
         refusals.first().map(Diagnostics::plain)

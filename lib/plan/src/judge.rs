@@ -21,10 +21,10 @@ use diapason_system::{Diagnostics, System};
 use std::sync::OnceLock;
 
 impl Plan {
-    /// Returns the plan of `system` on a processor of `clock_hz` instructions a second.
+    /// Returns the plan of `system`.
     #[must_use]
-    pub fn of(system: &System, clock_hz: u64) -> Plan {
-        let costs = system.kernel_times(clock_hz);
+    pub fn of(system: &System) -> Plan {
+        let costs = system.kernel_times();
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
         let mut mutexes = Mutexes::new(system, &core, &costs);

@@ -9,7 +9,6 @@ use crate::missing;
 use diapason_abi::Nanos;
 use diapason_contract::settings::PROGRAM;
 use diapason_contract::threads::{MANAGE, RECEIVE, homes};
-use diapason_costs::{KERNEL, KernelTimes};
 use diapason_system::{Diagnostics, Place, ProcessSpec, ServerSpec, System};
 
 /// Visits until a device works: resets, addresses, descriptors, configurations and what its class
@@ -58,7 +57,7 @@ impl Start {
         let visit = works.saturating_add(manage.unwrap_or_default().0);
         // In the background it gets the lock when nobody else wants the processor.
         let held = halves().filter(|_| !background).max().unwrap_or_default();
-        let switch = KernelTimes::new(KERNEL, system.clock_hz).switch(core::iter::empty());
+        let switch = system.kernel_times().switch(core::iter::empty());
         let taken = Nanos(switch.0.saturating_mul(SWITCHES));
         let visits = VISITS * (1 + system.usb.len() as u64);
         let work = visit.saturating_mul(visits);

@@ -112,7 +112,7 @@ impl Plan {
     /// Returns the cheapest queues that hold, one for each Main VCPU.
     #[must_use]
     pub fn cheapest(&self) -> Option<&[Queue]> {
-        let found = || allocate::cheapest(&self.system, self.costs.clock_hz());
+        let found = || allocate::cheapest(&self.system);
         self.cheapest.get_or_init(found).as_deref()
     }
 

@@ -16,7 +16,7 @@ fn bound(changes: &[(&str, &str)]) -> Nanos {
         text = text.replace(from, to);
     }
     let system = parse("disk.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     plan.pipes[0].bill.as_ref().expect("it has a bill").total
 }
 
@@ -49,7 +49,7 @@ const TUNED: &str = include_str!("../../../examples/tuned-pipes.toml");
 /// Returns the time of a transfer that the server is told to have guaranteed.
 fn guaranteed(text: &str) -> Nanos {
     let system = parse("tuned.toml", text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     plan.tuned[0].as_ref().expect("it has costs").0.transfer
 }
 

@@ -10,7 +10,7 @@ const CHAINS: &str = include_str!("../../../examples/can-gateway.toml");
 
 fn planned(text: &str) -> Plan {
     let system = parse("f", text).unwrap_or_else(|found| panic!("{}", found.plain()));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 /// Returns whether the plan says this of anything.

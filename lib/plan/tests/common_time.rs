@@ -51,7 +51,7 @@ fn terms(changes: &[(&str, &str, &str)]) -> CommonTerms {
     let (hosts, plan) = plan(changes);
     assert_eq!(titles(&plan), Vec::<String>::new());
     for host in &hosts.hosts {
-        assert!(Plan::of(&host.system, host.system.clock_hz).holds(), "{}", host.name);
+        assert!(Plan::of(&host.system).holds(), "{}", host.name);
     }
     *plan.times[0].terms.as_ref().unwrap()
 }
@@ -123,8 +123,7 @@ fn servers_are_told_the_terms() {
 fn the_frames_that_come_are_watched() {
     let watches = |changes: &[(&str, &str, &str)]| {
         let system = with(changes).hosts.swap_remove(0).system;
-        let clock_hz = system.clock_hz;
-        let cleared = Plan::of(&system, clock_hz).clear().ok().unwrap();
+        let cleared = Plan::of(&system).clear().ok().unwrap();
         let processes = &cleared.system().processes;
         let server = processes.iter().find(|it| it.program == "netd").unwrap();
         !server.setting(diapason_contract::ethernet::WATCH_SETTING).is_empty()

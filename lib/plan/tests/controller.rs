@@ -11,7 +11,7 @@ const EXAMPLE: &str = include_str!("../../../examples/can-controller.toml");
 
 fn planned(text: &str) -> Plan {
     let system = parse("f", text).unwrap_or_else(|found| panic!("{}", found.plain()));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 fn responses(plan: &Plan) -> Vec<u64> {

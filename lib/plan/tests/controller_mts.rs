@@ -10,7 +10,7 @@ const EXAMPLE: &str = include_str!("../../../examples/can-mts-host.toml");
 
 fn planned(text: &str) -> Plan {
     let system = parse("f", text).unwrap_or_else(|found| panic!("{}", found.plain()));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 fn with(from: &str, to: &str) -> String {

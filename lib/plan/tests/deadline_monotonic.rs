@@ -33,7 +33,7 @@ fn streams() -> (Vec<Stream>, Nanos) {
     let lines = by_deadline.lines().filter(|line| !line.starts_with("time"));
     let text: String = lines.map(|line| format!("{line}\n")).collect();
     let system = parse("f", &text).unwrap_or_else(|found| panic!("{}", found.plain()));
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     let (mut all, mut bound) = (Vec::new(), None);
     for (message, promise) in system.cans[0].messages.iter().zip(&plan.cans[0].messages) {
         let Some(CanName::Fixed(id)) = promise.name else { panic!("it has an identifier") };

@@ -29,7 +29,7 @@ fn planned(changes: &[(&str, &str)]) -> Plan {
         text = text.replacen(from, to, 1);
     }
     let system = parse("instrument.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 /// Returns the bill of the pipe after these changes of the description, which hold.

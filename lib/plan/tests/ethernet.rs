@@ -34,7 +34,7 @@ fn bills(changes: &[(&str, &str, &str)]) -> [FlowBill; 2] {
     let plan = NetworkPlan::of(&hosts);
     assert!(plan.holds(), "{:?}", plan.refused);
     for host in &hosts.hosts {
-        assert!(Plan::of(&host.system, host.system.clock_hz).holds(), "{}", host.name);
+        assert!(Plan::of(&host.system).holds(), "{}", host.name);
     }
     [0, 1].map(|flow| plan.flows[flow].bill.clone().unwrap())
 }

@@ -114,7 +114,7 @@ fn no_number_is_a_bug_of_the_planner() {
     for (seed, (name, text)) in (0..).zip(USUAL.iter().cycle()).take(300) {
         if seed < USUAL.len() as u64 {
             let usual = parse(name, text).unwrap_or_else(|wrong| panic!("{wrong}"));
-            let plan = Plan::of(&usual, usual.clock_hz);
+            let plan = Plan::of(&usual);
             assert!(plan.holds(), "{}", plan.findings[0]);
         }
         let mut random = Random::stream(31, seed);
@@ -122,7 +122,7 @@ fn no_number_is_a_bug_of_the_planner() {
         let text = extremes(&mut random, text, changes);
         let Ok(system) = parse("extreme.toml", &text) else { continue };
         read += 1;
-        let plan = Plan::of(&system, system.clock_hz);
+        let plan = Plan::of(&system);
         held += u32::from(plan.holds());
         refused += u32::from(!plan.holds());
         for found in &plan.findings {

@@ -60,7 +60,7 @@ fn refused(hosts: &Hosts, title: &str, help: &str) {
 fn a_bill_has_every_hop_and_adds_up() {
     let hosts = with("flow.toml", "8ms", "8ms");
     for host in &hosts.hosts {
-        assert!(Plan::of(&host.system, host.system.clock_hz).holds(), "{}", host.name);
+        assert!(Plan::of(&host.system).holds(), "{}", host.name);
     }
     let plan = NetworkPlan::of(&hosts);
     assert!(plan.holds(), "{:?}", plan.refused);

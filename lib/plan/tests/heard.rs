@@ -11,7 +11,7 @@ const SHORTEST: u64 = 44;
 
 fn planned(text: &str) -> Plan {
     let system = parse("f", text).unwrap_or_else(|found| panic!("{}", found.plain()));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 /// Returns the promise about a message that is read, and its longest response.

@@ -13,7 +13,7 @@ const GS_USB: &str = include_str!("../../../tests/systems/gs-usb.toml");
 
 fn plan(text: &str) -> Plan {
     let system = parse("f", text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 /// Returns an item of the bill of a pipe, in ns.

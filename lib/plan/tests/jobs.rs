@@ -24,7 +24,7 @@ fn section(process: &str, mutex: &str, longest: &str, more: &str) -> String {
 
 fn plan(text: &str) -> Plan {
     let system = parse("s.toml", &(HEAD.to_owned() + text)).unwrap_or_else(|why| panic!("{why}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 /// Returns the findings of a plan.

@@ -13,7 +13,7 @@ fn times(from: &str, to: &str) -> (Nanos, Nanos) {
     assert!(CONCENTRATOR.contains(from), "{from}");
     let text = CONCENTRATOR.replacen(from, to, 1);
     let system = parse("known.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     let brakes = system.pipes.iter().position(|pipe| pipe.name == "brakes").unwrap();
     let bill = plan.pipes[brakes].bill.as_ref().expect("it has a bill");
     (bill.value(What::BottomHalf), bill.value(What::User))

@@ -40,7 +40,7 @@ fn a_thousand_vcpus_and_two_hundred_pipes_are_planned_in_a_bounded_number_of_ste
         let system = parse("gateway.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
         pipes += system.pipes.len();
         chains += system.chains.len();
-        let plan = Plan::of(&system, system.clock_hz);
+        let plan = Plan::of(&system);
         assert_eq!(plan.holds(), host != 0);
         assert!(host != 0 || system.vcpus.len() >= VCPUS.0 + VCPUS.1);
     }

@@ -58,7 +58,7 @@ fn a_bill_goes_from_the_call_to_the_receiver() {
     ] {
         let hosts = changed(list, &[]);
         for host in &hosts.hosts {
-            assert!(Plan::of(&host.system, host.system.clock_hz).holds(), "{}", host.name);
+            assert!(Plan::of(&host.system).holds(), "{}", host.name);
         }
         let plan = NetworkPlan::of(&hosts);
         assert!(plan.holds(), "{:?}", plan.refused);

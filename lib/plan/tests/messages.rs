@@ -14,7 +14,7 @@ fn read(text: &str) -> System {
 
 fn planned(text: &str) -> Plan {
     let system = read(text);
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 fn by_deadline() -> String {

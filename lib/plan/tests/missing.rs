@@ -17,7 +17,7 @@ fn refusals(without: Option<&str>) -> Vec<String> {
     let text = rest.join("\n[");
     assert!(text.len() < TEXT.len());
     let system = parse("missing.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     plan.findings.iter().map(|found| found.plain()).collect()
 }
 
@@ -51,7 +51,7 @@ fn no_reader_is_taken_to_take_no_time() {
         for gone in works {
             let rest = [&said[..gone], &said[gone + 1..]].concat().concat();
             let system = parse("missing.toml", &rest).unwrap_or_else(|wrong| panic!("{wrong}"));
-            let plan = Plan::of(&system, system.clock_hz);
+            let plan = Plan::of(&system);
             let found: Vec<String> = plan.findings.iter().map(|found| found.plain()).collect();
             let asked = "takes for a message";
             assert!(found.iter().any(|it| it.contains(asked)), "{gone}: {found:#?}");

@@ -17,7 +17,7 @@ const FIT: u32 = 52 * 1_024;
 fn plan_of(text: &str) -> Plan {
     let system: System =
         diapason_system::parse("f", text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 #[track_caller]

@@ -41,7 +41,7 @@ fn drives() -> [Drive; 2] {
 
 fn drive(text: &str) -> Drive {
     let system = parse("f", text).unwrap_or_else(|found| panic!("{}", found.plain()));
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     let (network, plan) = (&system.cans[0], &plan.cans[0]);
     let all = || network.messages.iter().zip(&plan.messages);
     let of = |class| {

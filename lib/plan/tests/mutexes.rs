@@ -14,7 +14,7 @@ const OTHER: &str = "[[semaphore]]\nname = \"m\"\n\
 
 fn plan(text: &str) -> Plan {
     let system = parse("usual.toml", text).unwrap_or_else(|why| panic!("{why}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 /// Returns the usual system, in which this process uses the mutex, too, and these are the sections.

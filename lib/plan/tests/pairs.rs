@@ -27,7 +27,7 @@ fn changed(changes: &[(&str, &str)]) -> String {
 
 fn planned(changes: &[(&str, &str)]) -> Plan {
     let system = parse("servo.toml", &changed(changes)).unwrap_or_else(|it| panic!("{it}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 /// Returns both bills after these changes of the description, which hold: that of the pipe from
@@ -54,7 +54,7 @@ fn wrong(changes: &[(&str, &str)]) -> String {
     match parse("servo.toml", &changed(changes)) {
         Err(wrong) => wrong.to_string(),
         Ok(system) => {
-            let plan = Plan::of(&system, system.clock_hz);
+            let plan = Plan::of(&system);
             assert!(!plan.holds());
             plan.findings.iter().map(ToString::to_string).collect()
         }

@@ -19,7 +19,7 @@ fn planned(changes: &[(&str, &str)]) -> Plan {
         text.replacen(from, to, 1)
     });
     let system = parse("brake-by-wire.toml", &text).unwrap_or_else(|it| panic!("{it}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 fn bill(plan: &Plan) -> &ChainBill {

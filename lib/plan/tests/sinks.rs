@@ -24,7 +24,7 @@ fn changed(changes: &[(&str, &str)]) -> String {
 
 fn planned(changes: &[(&str, &str)]) -> Plan {
     let system = parse("actuator.toml", &changed(changes)).unwrap_or_else(|it| panic!("{it}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 /// Returns the bill of the pipe after these changes of the description, which hold.

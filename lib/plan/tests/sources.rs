@@ -16,7 +16,7 @@ fn planned(changes: &[(&str, &str)]) -> Plan {
         text = text.replacen(from, to, 1);
     }
     let system = parse("endpoints.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 /// Returns the bound of the sensor's pipe after these changes of the description.

@@ -19,7 +19,7 @@ fn plan(budget: &str, work: &str) -> Plan {
         text = text.replace(from, &format!("{} = \"{}\"", to.0, to.1));
     }
     let system = parse("start.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 #[test]

@@ -16,7 +16,7 @@ readers = [\"r\"]\nperiod = \"5ms\"
 
 fn plan(text: &str) -> Plan {
     let system = parse("s.toml", text).unwrap_or_else(|why| panic!("{why}"));
-    Plan::of(&system, system.clock_hz)
+    Plan::of(&system)
 }
 
 #[track_caller]

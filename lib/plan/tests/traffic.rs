@@ -18,7 +18,7 @@ fn system(changes: &[(&str, &str)]) -> System {
 
 /// Returns the findings of a plan.
 fn refused(system: &System) -> String {
-    let found = Plan::of(system, system.clock_hz).findings;
+    let found = Plan::of(system).findings;
     found.iter().map(|found| found.plain()).collect::<Vec<_>>().join("\n")
 }
 

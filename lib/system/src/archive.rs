@@ -149,7 +149,7 @@ fn header(system: &System, options: &RunOptions) -> Header {
     let objects = system.semaphores.len() + system.conditions.len() + system.mailboxes.len();
     let record = if options.record_bytes > 0 { flags::RECORD } else { 0 };
     let watch = if options.watch { flags::WATCH } else { 0 };
-    let times = system.kernel_times(system.clock_hz);
+    let times = system.kernel_times();
     let ns = |time: Nanos| u32::try_from(time.0).unwrap_or(u32::MAX);
     let exact = if system.scheduling.exact { flags::EXACT } else { 0 };
     Header {

@@ -5,10 +5,10 @@ use crate::system::System;
 use diapason_costs::{Dimensions, KERNEL, KernelTimes, Tables};
 
 impl System {
-    /// Returns the costs of the kernel at `clock_hz` instructions a second.
+    /// Returns the costs of the kernel at the clock of the system.
     #[must_use]
-    pub fn kernel_times(&self, clock_hz: u64) -> KernelTimes {
-        KernelTimes::new(KERNEL.among(&self.sizes()), clock_hz)
+    pub fn kernel_times(&self) -> KernelTimes {
+        KernelTimes::new(KERNEL.among(&self.sizes()), self.clock_hz)
     }
 
     /// Returns the sizes that make paths of the kernel longer.

@@ -337,7 +337,7 @@ fn contradicted(bench: &Bench, lie: Lie) -> Result<Row, Failure> {
 fn refused(bench: &Bench) -> Row {
     let mut system = bench.system.clone();
     Lie::FastSensor.tell(&mut system);
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     let ours = if plan.holds() { "holds" } else { "refused" };
     Row::words("refused.fast-sensor", None, ours)
         .holds(!plan.holds())

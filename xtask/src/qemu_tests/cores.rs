@@ -247,7 +247,7 @@ impl Stage<'_> {
         let systems = parse_cores(EXAMPLE, text).map_err(|bad| bad.plain())?;
         let session = |system: System| {
             let name = system.core.to_string();
-            let plan = Plan::of(&system, system.clock_hz);
+            let plan = Plan::of(&system);
             let session = Session::planned(plan, self.built.clone(), options, Some(Unproved));
             Ok((name, session.map_err(|failure| failure.to_string())?))
         };

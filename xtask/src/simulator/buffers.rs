@@ -127,7 +127,7 @@ fn flooded(built: &Built, text: &str) -> Result<(), String> {
 pub(super) fn changed(file: &str, built: &Built, text: &str) -> Result<Session, String> {
     let system = parse(file, text).map_err(|bad| bad.plain())?;
     let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     let session = Session::planned(plan, built.clone(), options, Some(Unproved));
     session.map_err(|failure| failure.to_string())
 }

@@ -78,7 +78,7 @@ fn alone(page: &str) -> Result<(), String> {
 /// Every item of every bill is there with its reason, and a message of each pipe.
 fn drawn(workspace: &Workspace, page: &str) -> Result<(), String> {
     let system = describe(&workspace.root().join(SYSTEM)).map_err(|bad| bad.to_string())?;
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     let mut stages = 0;
     for (pipe, piped) in system.pipes.iter().zip(&plan.pipes) {
         let bill = piped.bill.as_ref().map_err(|why| format!("{}: {why:?}", pipe.name))?;

@@ -131,7 +131,7 @@ pub fn refuses(drawn: &Drawn) -> Option<String> {
 
 /// Returns why the planner refuses a drawn system with logs of this length, or nothing.
 pub fn refuses_with(drawn: &Drawn, length: Nanos) -> Option<String> {
-    let refused = |system: &System| Plan::of(system, system.clock_hz).clear().err();
+    let refused = |system: &System| Plan::of(system).clear().err();
     match read(drawn, length) {
         Ok(cores) => cores.iter().find_map(refused).map(|why| why.plain()),
         Err(why) => Some(why.plain()),

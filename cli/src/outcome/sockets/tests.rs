@@ -18,7 +18,7 @@ fn system() -> System {
 
 fn assumptions() -> Assumptions {
     let system = system();
-    Assumptions::of(&Plan::of(&system, system.clock_hz))
+    Assumptions::of(&Plan::of(&system))
 }
 
 /// Takes in a report of this process, as the kernel's records say it.
@@ -111,7 +111,7 @@ fn a_server_later_than_its_guard_rings() {
     let mut system = system();
     let words = GateTerms { guard_ns: 60_000, base_ns: 0, mbit: 1_000, entries: &[] }.head();
     system.processes[NET[1] as usize].set(GATES_SETTING, &words);
-    let assumptions = Assumptions::of(&Plan::of(&system, system.clock_hz));
+    let assumptions = Assumptions::of(&Plan::of(&system));
     let alarms = |longest| {
         let outcome = run(|process, report| {
             if process == NET[1] && report.end == FrameEnd::Adapter {

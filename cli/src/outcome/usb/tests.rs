@@ -154,7 +154,7 @@ fn nothing_that_is_described_is_there() {
     assert_eq!(names, kinds.concat());
     // The same in a report of a run.
     let system = diapason_system::parse("s", TEXT).unwrap();
-    let assumptions = Assumptions::of(&Plan::of(&system, system.clock_hz));
+    let assumptions = Assumptions::of(&Plan::of(&system));
     let found = assumptions.against(&long.outcome, &long.names);
     assert_eq!(found.iter().filter(|alarm| kinds.concat().contains(&alarm.name)).count(), 9);
     assert_eq!(assumptions.unmeasured(&long.outcome, &long.names), expected);
@@ -430,7 +430,7 @@ fn a_change_that_leaves_a_stream_out_is_told_and_changes_are_timed() {
                 nothing in time";
     assert_eq!(ran.alarms(), [("mode-without", text.to_owned())]);
     let system = diapason_system::parse("s", TEXT).unwrap();
-    let mut assumptions = Assumptions::of(&Plan::of(&system, system.clock_hz));
+    let mut assumptions = Assumptions::of(&Plan::of(&system));
     assumptions.usb = ran.promised.clone();
     let json =
         |ran: &Ran| ran.outcome.to_json("any", &ran.names, &[], &[], &assumptions)["modes"].clone();

@@ -19,7 +19,7 @@ use crate::mutexes::Mutexes;
 use crate::pipes::{NoBill, Plant};
 use diapason_abi::Nanos;
 use diapason_costs::KernelTimes;
-use diapason_system::{Diagnostics, Flow, Hosts, HostsPlace};
+use diapason_system::{Diagnostics, Flow, Hosts, HostsPlace, System};
 
 /// The plan of a flow.
 #[derive(Clone, Debug)]
@@ -120,15 +120,13 @@ impl FlowStage {
     }
 }
 
-/// Returns the bills of all flows and the common times of all wires that have one, in their order,
-/// at this many instructions a second if that is asked for.
-pub(super) fn flows(hosts: &Hosts, clock_hz: Option<u64>) -> (Vec<Flowed>, Vec<CommonTime>) {
+/// Returns the bills of all flows and the common times of all wires that have one, in their order.
+pub(super) fn flows(hosts: &Hosts) -> (Vec<Flowed>, Vec<CommonTime>) {
     if hosts.flows.is_empty() && hosts.ethernet.iter().all(|wire| wire.time.is_none()) {
         return (Vec::new(), Vec::new());
     }
     let systems = || hosts.hosts.iter().map(|host| &host.system);
-    let costs: Vec<KernelTimes> =
-        systems().map(|it| it.kernel_times(clock_hz.unwrap_or(it.clock_hz))).collect();
+    let costs: Vec<KernelTimes> = systems().map(System::kernel_times).collect();
     let cores: Vec<Core> = systems().zip(&costs).map(|(it, costs)| core::core(it, costs)).collect();
     let priced = || systems().zip(&cores).zip(&costs);
     let mutexes: Vec<Mutexes<'_>> =

@@ -47,13 +47,6 @@ impl NetworkPlan {
     /// Returns the plan of the network of `hosts`.
     #[must_use]
     pub fn of(hosts: &Hosts) -> NetworkPlan {
-        NetworkPlan::at(hosts, None)
-    }
-
-    /// Returns the plan of the network of `hosts`, at this many instructions a second if that is
-    /// asked for.
-    #[must_use]
-    pub fn at(hosts: &Hosts, clock_hz: Option<u64>) -> NetworkPlan {
         let topology = topology(hosts);
         let mut lists = Lists::of(&topology, hosts.leader);
         for (number, host) in hosts.hosts.iter().enumerate() {
@@ -66,7 +59,7 @@ impl NetworkPlan {
         let mut findings = refusals::refusals(hosts, &topology, &lists, &found);
         let (idle, unserved) = served::served(hosts);
         findings.extend(unserved);
-        let (flows, times) = flows::flows(hosts, clock_hz);
+        let (flows, times) = flows::flows(hosts);
         let refused =
             flows::refusals(hosts, &flows).chain(timed::refusals(hosts, &times)).collect();
         NetworkPlan { topology, lists, idle, findings, flows, times, refused }

@@ -60,7 +60,7 @@ fn beside(system: &System, model: UsbModel) -> Result<Bill, Failure> {
     for pipe in system.pipes.iter_mut().filter(|pipe| pipe.name == BLOCKS) {
         (pipe.period_ns, pipe.latency_ns) = (Some(SLOW), None);
     }
-    let plan = Plan::of(&system, system.clock_hz);
+    let plan = Plan::of(&system);
     let place = system.pipes.iter().position(|pipe| pipe.name == BRAKES);
     let piped = place.and_then(|place| plan.pipes.get(place));
     let bill = piped.and_then(|piped| piped.bill.as_ref().ok()).copied();

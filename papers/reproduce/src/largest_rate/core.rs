@@ -175,7 +175,7 @@ fn is_promised(system: &mut System, speed: Speed) -> bool {
     let mut frames = 1;
     loop {
         set_turn(system, speed, frames);
-        let plan = Plan::of(system, system.clock_hz);
+        let plan = Plan::of(system);
         if !plan.holds() {
             return false;
         }

@@ -232,7 +232,7 @@ mod tests {
                 let text = description(kind, behind, What::Pairs);
                 let system = diapason_system::parse("contention", &text);
                 let system = system.unwrap_or_else(|wrong| panic!("{kind:?}: {wrong}"));
-                let plan = diapason::plan::Plan::of(&system, system.clock_hz);
+                let plan = diapason::plan::Plan::of(&system);
                 assert!(plan.holds(), "{kind:?} {behind}");
             }
         }
