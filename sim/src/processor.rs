@@ -179,8 +179,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             }
             self.glance(false);
             let change = self.machine.bus.next_change();
-            let due = self.alarm.min(self.horizon).min(change).min(self.upsets.next());
-            let due = due.min(self.limit);
+            let due = self.alarm.min(self.horizon).min(self.upsets.next()).min(self.limit);
             if self.now >= self.horizon || self.observer.wants_end() {
                 return Some(Stop::Ended(Ending::Finished));
             } else if self.still.lasts(self.now) {
@@ -194,9 +193,8 @@ impl<'a, O: Observer> Processor<'a, O> {
                 // Behind the limit, too: the kernel may have taken longer than that.
                 self.limit = self.limit.min(change + self.echo);
                 self.machine.advance_devices(self.now.min(self.limit - Nanos(1)));
-                if let Some((device, what)) = self.machine.bus.stuck() {
-                    self.observer.hear(Said::Note(self.now, what));
-                    return Some(Stop::Ended(Ending::Stuck(Some(device))));
+                if let Some(stuck) = self.machine.bus.stuck() {
+                    return Some(self.stop_at(stuck));
                 }
             } else if self.now >= self.limit {
                 return None;
@@ -206,17 +204,22 @@ impl<'a, O: Observer> Processor<'a, O> {
                 self.enter(Cause::Irq(device));
             } else if self.alarm <= self.now {
                 self.enter(Cause::Timer);
-            } else if self.run.is_none() {
-                if due == Nanos::FOREVER {
-                    return Some(Stop::Ended(Ending::Halted));
+            } else if self.run.is_none() && due.min(change) == Nanos::FOREVER {
+                return Some(Stop::Ended(Ending::Halted));
+            } else if self.run.is_none() || self.machine.owed[self.slot()] > Nanos::ZERO {
+                if let Some(stuck) = self.pass(due) {
+                    return Some(self.stop_at(stuck));
                 }
-                self.now = due;
-            } else if self.machine.owed[self.slot()] > Nanos::ZERO {
-                self.work(due);
             } else {
-                self.go_on(due);
+                self.go_on(due.min(change));
             }
         }
+    }
+
+    /// Ends the run at a device that is wrong about its next change.
+    fn stop_at(&mut self, (device, what): (u16, String)) -> Stop {
+        self.observer.hear(Said::Note(self.now, what));
+        Stop::Ended(Ending::Stuck(Some(device)))
     }
 
     /// Lets the observer look at everything; `ended` says that the run is over.
@@ -231,13 +234,41 @@ impl<'a, O: Observer> Processor<'a, O> {
         usize::from(self.run.index())
     }
 
-    /// The running thread uses the time it owes, up to the next instant at which something is due.
-    fn work(&mut self, due: Nanos) {
+    /// The running thread uses the time it owes, or nobody runs, until `due` at most. Returns a
+    /// device that is wrong about its next change.
+    fn pass(&mut self, due: Nanos) -> Option<(u16, String)> {
+        let begun = self.now;
+        if self.run.is_none() {
+            return self.pass_devices(due);
+        }
         let slot = self.slot();
-        let span = self.machine.owed[slot].min(due - self.now);
-        self.observer.moment(self.now, self.now + span, Moment::Runs(self.run));
-        self.machine.owed[slot] = self.machine.owed[slot] - span;
-        self.now += span;
+        let stuck = self.pass_devices(due.min(begun + self.machine.owed[slot]));
+        self.observer.moment(begun, self.now, Moment::Runs(self.run));
+        self.machine.owed[slot] = self.machine.owed[slot] - (self.now - begun);
+        stuck
+    }
+
+    /// Lets time pass until `due`, with each step of the devices before. No program looks at them
+    /// meanwhile, so time stops earlier only where a step has an effect on the processor or the
+    /// observer. Steps at `due` and steps that stay in the past are left to the caller.
+    fn pass_devices(&mut self, due: Nanos) -> Option<(u16, String)> {
+        loop {
+            let (change, due) = (self.machine.bus.next_change(), due.min(self.limit));
+            if change <= self.now {
+                return None;
+            } else if change >= due {
+                self.now = due;
+                return None;
+            }
+            self.now = change;
+            self.limit = self.limit.min(change + self.echo);
+            self.machine.advance_devices(change);
+            let stuck = self.machine.bus.stuck();
+            let seen = self.machine.bus.interrupts() || !self.machine.said.is_empty();
+            if stuck.is_some() || seen || self.observer.wants_end() {
+                return stuck;
+            }
+        }
     }
 
     /// The running thread goes on natively, up to its next trap; what it consumes on the way ends

@@ -9,12 +9,12 @@ use crate::lent::Lent;
 use crate::memory::{Denial, Memory};
 use crate::operational::Operational;
 use crate::port::Port;
-use crate::schedule::Bus;
+use crate::schedule::{Bus, NEVER};
 use crate::slot::Slot;
 use crate::tape::Tape;
 use crate::trace::{BusPacket, TraceCounts};
 use diapason_abi::Nanos;
-use diapason_bus::Speed;
+use diapason_bus::{Picos, Speed};
 use diapason_devices::UsbDevice;
 use diapason_usb::register::runtime;
 use diapason_usb::trb::{Completion, Kind, Trb};
@@ -232,9 +232,8 @@ impl Xhc {
             let port = &self.ports[usize::from(*port) - 1];
             next = next.min(port.due).min(port.next_change());
         }
-        for bus in &self.buses {
-            next = next.min(bus.next_nanos());
-        }
+        let packet = self.buses.iter().map(Bus::next).min().filter(|at| *at != NEVER);
+        next = next.min(packet.map_or(Nanos::FOREVER, Picos::nanos));
         for interrupter in self.used_interrupters() {
             next = next.min(interrupter.next());
         }
