@@ -30,15 +30,17 @@ pub(super) fn render_times(network: &NetworkPlan, hosts: &Hosts) -> String {
         ("leads", Align::Left),
         ("follows", Align::Left),
         ("apart", Align::Right),
+        ("known after", Align::Right),
         ("known for", Align::Right),
     ]);
     for it in &network.times {
         let [leads, follows] = roles(it, hosts);
         let terms = it.terms.as_ref().ok().map(|terms| &terms.sync);
         let shown = |time: Option<Nanos>| time.map_or("NONE".to_owned(), |time| time.to_string());
-        let [apart, valid] = [terms.map(|it| it.error()), terms.map(|it| it.valid())].map(shown);
+        let times = terms.map(|it| [it.error(), it.learnt(), it.valid()].map(Some));
+        let [apart, learnt, valid] = times.unwrap_or_default().map(shown);
         let wire = hosts.ethernet[it.wire].name.clone();
-        table.row(vec![wire, leads, follows, apart, valid]);
+        table.row(vec![wire, leads, follows, apart, learnt, valid]);
     }
     if network.times.is_empty() { String::new() } else { table.render() }
 }
@@ -62,6 +64,7 @@ pub(super) fn times_to_json(network: &NetworkPlan, hosts: &Hosts) -> Vec<Value> 
             "leads": leads,
             "follows": follows,
             "apart_ns": terms.map(|it| it.error().0),
+            "learnt_ns": terms.map(|it| it.learnt().0),
             "valid_ns": terms.map(|it| it.valid().0),
         })
     };

@@ -10,7 +10,7 @@ use crate::{GptpFault, PortIdentity, SyncTerms};
 use diapason_abi::Nanos;
 
 /// Exchanges after which the delay is known.
-const KNOWN: usize = 3;
+pub(crate) const KNOWN: usize = 3;
 /// Exchanges that are kept.
 const KEPT: usize = 8;
 const PPM: i128 = 1_000_000;

@@ -19,6 +19,7 @@
 //! 5. **Hops.** A node sends the time that it computes in an interval of its own, so losses on one
 //!    link cause none on the next. The next node has U = E + s.
 
+use crate::link::KNOWN;
 use core::fmt;
 use diapason_abi::Nanos;
 
@@ -235,6 +236,36 @@ impl SyncTerms {
     pub fn settle(&self) -> Nanos {
         let heard = self.announced().0 * u64::from(self.base.hops);
         self.ratio(Nanos(heard) + self.valid + self.valid)
+    }
+
+    /// Returns how long it takes at most until every node knows the time, if only one node may
+    /// lead. The time counts from when all nodes are on and all links work, and nothing but what
+    /// the terms allow is lost.
+    ///
+    /// Let f be the losses and one, L `late`, and h the hops. Every f-th frame of a kind comes.
+    ///
+    /// 1. A Sync waits for two events at most, and a request for three: so its receiver has it
+    ///    within 2L. The second part of the answer comes within L after the first part. A link is
+    ///    capable after three exchanges, and those begin a second apart: `3f s + 3L + turnaround`.
+    /// 2. The leader begins to lead when it has looked at its clock after `announced`. It knows the
+    ///    time once it has led for `settle` and its link is capable. A node that never leads says
+    ///    nothing that makes it wait longer.
+    /// 3. From then on, and as soon as both ends of a link are capable, an Announce is due each
+    ///    second. So each hop has heard of the leader after `f s + 2L`.
+    /// 4. A node that follows uses the first Sync after f intervals and L. It knows the time with
+    ///    the first Sync that it uses after a span more: f intervals and L later. The next hop gets
+    ///    its Syncs from then on.
+    #[must_use]
+    pub fn learnt(&self) -> Nanos {
+        let SyncBase { late, turnaround, losses, hops, .. } = self.base;
+        let (frames, hops) = (u64::from(losses) + 1, u64::from(hops));
+        let capable = Nanos(KNOWN as u64 * frames * SECOND.0 + 3 * late.0) + turnaround;
+        let leads = self.announced() + late;
+        let told = capable.max(leads) + Nanos(hops * (frames * SECOND.0 + 2 * late.0));
+        let knows = capable.max(leads + self.settle());
+        let used = Nanos(frames * self.interval().0) + late;
+        let followed = Nanos(hops * (self.span() + used + used).0);
+        self.ratio(told.max(knows) + followed)
     }
 
     /// Returns how far a node that knows the time is from it at most.

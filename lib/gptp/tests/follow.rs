@@ -363,3 +363,51 @@ fn no_two_nodes_know_different_times_whatever_comes_and_goes() {
 fn no_two_nodes_of_many_networks_know_different_times() {
     campaign(100..140, 100);
 }
+
+/// Every host knows the time within the bound after its link works, whatever may be lost. With the
+/// most losses the bound is near.
+#[test]
+fn hosts_learn_the_time_within_the_stated_time() {
+    let networks = [(1, 0, Losses::None), (1, 3, Losses::Within(1)), (1, 3, Losses::Within(2))]
+        .into_iter()
+        .chain([(3, 0, Losses::None), (3, 2, Losses::Within(1))]);
+    for (hops, allowed, losses) in networks {
+        let terms = SyncTerms::new(SyncBase { losses: allowed, ..base(hops) }).unwrap();
+        let stated = terms.learnt().0;
+        let mut longest = 0;
+        for seed in 0..12 {
+            let mut world = led(terms, seed);
+            world.losses = losses;
+            // The links are pulled at the start, and the hosts are on for any part of a second.
+            let pulled = seed % 4 * 3_777 * MS;
+            for _ in 0..2 {
+                (0..hops as usize).for_each(|link| world.switch_link(link));
+                world.run(pulled * u64::from(!world.links[0].up));
+            }
+            let begin = world.now;
+            while knows(&mut world).contains(&false) && world.now < begin + 2 * stated {
+                world.run(10 * MS);
+            }
+            longest = longest.max(world.now - begin);
+        }
+        println!("{hops} hops, {losses:?}: {longest} of {stated} ns");
+        assert!(longest <= stated, "{hops} hops, {losses:?}: {longest} of {stated} ns");
+        let is_worst = losses == Losses::Within(1);
+        assert!(!is_worst || longest * 4 > stated * 3, "{hops} hops: {longest} of {stated} ns");
+    }
+}
+
+/// Returns nodes in a row, of which only the first may lead.
+fn led(terms: SyncTerms, seed: u64) -> World {
+    let mut world = World::new(terms, seed);
+    let hosts = terms.base().hops as usize + 1;
+    for host in 0..hosts {
+        let (priority, drift) = if host == 0 { (100, SLOW) } else { (PRIORITY_FOLLOWER, FAST) };
+        world.host(priority, drift, (1 + host as u64) * 1_000 * S);
+    }
+    for host in 1..hosts {
+        world.link((host - 1, 1), (host, 0), 5_000);
+    }
+    (0..hosts).for_each(|host| world.switch_on(host));
+    world
+}

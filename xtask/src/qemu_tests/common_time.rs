@@ -100,7 +100,20 @@ fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String
     if furthest > bound || compared < 20 {
         return Err(format!("{furthest} of {bound} ns, compared {compared} times: {rows:?}"));
     }
+    rows.into_iter().try_for_each(|rows| learns(rows, terms.learnt()))?;
     known(rows[1], (is_pulled, case.fault.is_some()))
+}
+
+/// Checks that no report from so long after the first one on comes before the time is known.
+fn learns(rows: &[TimeRow], learnt: Nanos) -> Result<(), String> {
+    let begun = rows.first().map_or(Nanos::ZERO, |row| row.at);
+    let first = rows.iter().find(|row| row.report.common.is_some()).map(|row| row.at - begun);
+    println!("known {first:?} after the first report, {learnt} is stated");
+    let mut without = rows.iter().take_while(|row| row.report.common.is_none());
+    match without.find(|row| row.at - begun > learnt) {
+        Some(row) => Err(format!("the time is not known at {}", row.at)),
+        None => Ok(()),
+    }
 }
 
 /// Checks that a follower knows the time from its first one to the end. It forgets the time if the
