@@ -28,7 +28,7 @@ pub(super) struct Whole<'a> {
 }
 
 impl Whole<'_> {
-    /// Plans a description.
+    /// Plans every system of a description, and the network between its hosts.
     pub(super) fn of(description: &Description) -> Whole<'_> {
         let part = |name: String, system| {
             let system: &System = system;
