@@ -48,6 +48,7 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     }
     flooded(workspace)?;
     starved(workspace)?;
+    routerless(workspace)?;
     shared(workspace)?;
     for (cable, alone) in [("near", "questions"), ("far", "orders")] {
         lost_beside(workspace, cable, alone)?;
@@ -112,20 +113,42 @@ fn flooded(workspace: &Workspace) -> Result<(), String> {
 }
 
 /// Checks that the books have every message to a program that takes no more of them: those that
-/// its mailbox refused, and those that are still in it.
+/// its mailbox refused, and those that stay in it.
 fn starved(workspace: &Workspace) -> Result<(), String> {
-    let before = "[[process]]\nname = \"answerer\"";
-    let dead =
-        format!("[[fault]]\nat = \"1200ms\"\nwhat = \"crash\"\nprocess = \"answerer\"\n\n{before}");
-    let result = altered(workspace, TWO, (before, &dead))?;
-    books(&result)?;
-    let (sent, full) =
-        (number(&result, "questions", "sent")?, lost(&result, "questions", "right, `questions`"));
-    println!("a receiver that died: {full} of {sent} messages found its mailbox full");
-    let held = number(&result, "questions", "under_way")?;
-    match sent == ASKED && full > 0 && held == HELD {
+    let result = crashed(workspace, "answerer")?;
+    let (full, held) = (
+        lost(&result, "questions", "right, `questions`"),
+        lost(&result, "questions", "right, in `questions`"),
+    );
+    println!("a receiver that ended: {full} messages found its mailbox full, {held} stay in it");
+    match full > 0 && held == HELD {
         true => Ok(()),
         false => Err(format!("the books miss what the mailbox refused: {}", result["flows"])),
+    }
+}
+
+/// Checks that the books name every message to and from a host whose router ended.
+fn routerless(workspace: &Workspace) -> Result<(), String> {
+    let result = crashed(workspace, "mail")?;
+    let [asked, answered] = FLOWS.map(|name| lost(&result, name, ""));
+    println!("a router that ended: {asked} questions and {answered} answers are lost");
+    match asked > 0 {
+        true => Ok(()),
+        false => Err(format!("a router that ended lost nothing: {}", result["flows"])),
+    }
+}
+
+/// Simulates two hosts of which a process of the second one crashes. Every question must be
+/// delivered, or lost at a place with a name.
+fn crashed(workspace: &Workspace, process: &str) -> Result<Value, String> {
+    let before = "[[process]]\nname = \"answerer\"";
+    let fault = format!("at = \"1200ms\"\nwhat = \"crash\"\nprocess = \"{process}\"");
+    let result = altered(workspace, TWO, (before, &format!("[[fault]]\n{fault}\n\n{before}")))?;
+    books(&result)?;
+    let all = [number(&result, "questions", "sent")?, number(&result, "questions", "under_way")?];
+    match all == [ASKED, 0] {
+        true => Ok(result),
+        false => Err(format!("`{process}` ended: questions are missing: {}", result["flows"])),
     }
 }
 

@@ -89,6 +89,8 @@ pub struct LinkLogs {
     pub boxes: BoxLogs,
     /// There were more messages than are followed.
     pub is_cut: bool,
+    /// When the host ended.
+    pub ended: Nanos,
 }
 
 /// An observer that hears what passes the links of its host.
@@ -102,6 +104,7 @@ pub struct LinkEars {
     logs: [LinkLog; LINKS],
     boxes: BoxEars,
     is_cut: bool,
+    ended: Nanos,
     /// By their places, messages that programs have: the link, and the number of the message.
     held: BTreeMap<u32, (usize, usize)>,
     /// The clock of the world, as the host sees it: times of several hosts are compared.
@@ -142,6 +145,7 @@ impl LinkEars {
             logs: Default::default(),
             boxes: BoxEars::default(),
             is_cut: false,
+            ended: Nanos::ZERO,
             held: BTreeMap::new(),
             world: OwnClock::default(),
             data: u16::MAX,
@@ -152,7 +156,8 @@ impl LinkEars {
     /// Returns all that was heard.
     #[must_use]
     pub fn into_logs(self) -> LinkLogs {
-        LinkLogs { links: self.logs, boxes: self.boxes.logs, is_cut: self.is_cut }
+        let LinkEars { logs, boxes, is_cut, ended, .. } = self;
+        LinkLogs { links: logs, boxes: boxes.logs, is_cut, ended }
     }
 
     /// Adds the words that it must be told of.
@@ -297,7 +302,8 @@ impl Observer for LinkEars {
 
     fn look(&mut self, glance: &Glance<'_, '_>) {
         if self.first_word != usize::MAX {
-            self.boxes.look(glance);
+            self.ended = self.world.own(glance.now);
+            self.boxes.look(glance, self.ended);
         }
     }
 

@@ -76,7 +76,8 @@ pub struct FlowBooks {
     pub late: u64,
     /// Messages that are lost, by the place at which they were last.
     pub lost: BTreeMap<LostAt, u64>,
-    /// Messages that have not come to the end, and behind which nothing came.
+    /// Messages that have not come to the end, and that began within the bound of the flow before
+    /// the end of the run.
     pub under_way: u64,
     /// Messages that came on its way and are none that was sent: pieces, or a second time.
     pub strange: u64,
@@ -101,14 +102,16 @@ pub enum LostAt {
 pub enum LostMail {
     /// The first mailbox was full.
     Full,
-    /// The first host lost its power before a link had the message.
-    Power,
-    /// The first server had no memory for it.
+    /// It stayed in the first mailbox, or its host lost its power before a link had it.
+    Box,
+    /// The first router had no memory for it.
     Dropped,
+    /// The first router took it, and gave it to no link.
+    Router,
     /// The last mailbox was full.
     FarFull,
-    /// The last host lost its power before its program took the message.
-    FarPower,
+    /// It stayed in the last mailbox, or its host lost its power before its program took it.
+    FarBox,
 }
 
 impl FlowSeen {
@@ -121,10 +124,11 @@ impl FlowSeen {
         let net = Net::of(legs, logs);
         let strange = net.crossed.iter().map(|cable| cable.strange).sum();
         let mut books = FlowBooks { strange, ..FlowBooks::default() };
-        for begun in net.begun() {
-            books.note(match begun {
-                Begun::Ended(fate) => fate,
-                Begun::Given(from, first) => match net.fate(first) {
+        let overdue = ended(logs) - legs.bound;
+        for Begun { from, how } in net.begun() {
+            let fate = match how {
+                Beginning::Ended(fate) => fate,
+                Beginning::Given(first) => match net.fate(first) {
                     Fate::Delivered { ends, turned, put } => {
                         let number = seen.messages + seen.turned.0 + 1;
                         let life = FlowLife { number, from, ends };
@@ -138,6 +142,11 @@ impl FlowSeen {
                     }
                     Fate::Short(fate) => fate,
                 },
+            };
+            books.note(match fate {
+                // By the plan it would have come: it stays where it is.
+                Ending::UnderWay(at) if from < overdue => Ending::Lost(at),
+                fate => fate,
             });
         }
         let is_known = match legs.mail {
@@ -171,7 +180,7 @@ impl FlowBooks {
             Ending::Delivered => self.delivered += 1,
             Ending::Late => self.late += 1,
             Ending::Lost(at) => *self.lost.entry(at).or_default() += 1,
-            Ending::UnderWay => self.under_way += 1,
+            Ending::UnderWay(_) => self.under_way += 1,
         }
     }
 }
@@ -186,6 +195,8 @@ pub struct Legs {
     /// For each cable of its own way that has another way: a message that it keeps for longer is
     /// late.
     pub patience: Vec<Option<Nanos>>,
+    /// The longest that a message takes by the plan, whatever way it goes.
+    pub bound: Nanos,
 }
 
 /// The fate of a message of a flow on its cables.
@@ -204,16 +215,33 @@ enum Ending {
     /// A cable with another way kept it for too long.
     Late,
     Lost(LostAt),
-    /// It waits, or nobody can know yet.
-    UnderWay,
+    /// It was here last, and may go on.
+    UnderWay(LostAt),
 }
 
-/// A message of the first program, and how far it came before its first cable.
-enum Begun {
-    /// When it was given to a link, the link, and the number of the message there.
-    Given(Nanos, (usize, usize)),
+/// A message of the first program.
+struct Begun {
+    /// When it was given to a link; of one that no link had, when it was sent to its mailbox.
+    from: Nanos,
+    how: Beginning,
+}
+
+/// How far a message came before its first cable.
+enum Beginning {
+    /// The link that it was given to, and the number of the message there.
+    Given((usize, usize)),
     /// No link had it.
     Ended(Ending),
+}
+
+/// Returns when the run ended: when the first of the hosts ended that ran to the end. Two clocks
+/// run apart by 200 ppm at most, and 250 are counted. A host that ended before that stopped by
+/// itself, and its messages go nowhere.
+fn ended(logs: &[&LinkLogs]) -> Nanos {
+    let ends = || logs.iter().map(|log| log.ended);
+    let last = ends().max().unwrap_or_default();
+    let least = last - Nanos(last.0 / 4_000);
+    ends().filter(|end| *end >= least).min().unwrap_or_default()
 }
 
 /// The ways of a flow with everything that passed them.
@@ -230,7 +258,7 @@ struct Net<'l> {
 }
 
 impl<'l> Net<'l> {
-    fn of(Legs { all, patience, mail }: &'l Legs, logs: &'l [&'l LinkLogs]) -> Net<'l> {
+    fn of(Legs { all, patience, mail, .. }: &'l Legs, logs: &'l [&'l LinkLogs]) -> Net<'l> {
         let mut legs = all.own.clone();
         let mut hops: Vec<Vec<Range<usize>>> =
             (0..legs.len()).map(|at| std::iter::once(at..at + 1).collect()).collect();
@@ -259,24 +287,28 @@ impl<'l> Net<'l> {
             })
             .collect();
         begun.sort_by_key(|(asked, _)| *asked);
-        begun.into_iter().map(|(from, first)| Begun::Given(from, first)).collect()
+        let given = |(from, first)| Begun { from, how: Beginning::Given(first) };
+        begun.into_iter().map(given).collect()
     }
 
     /// Returns the messages that a program sent to the mailbox at the beginning of a flow.
     fn posted<'a>(&self, log: &'a LinkLogs, flow: u32) -> impl Iterator<Item = Begun> + use<'a> {
-        log.boxes.begun(flow).map(|fate| {
-            let lost = |at| Begun::Ended(Ending::Lost(LostAt::Mail(at)));
-            match fate {
+        log.boxes.begun(flow).map(|(from, fate)| {
+            let stays = |at| Ending::UnderWay(LostAt::Mail(at));
+            let lost = |at| Ending::Lost(LostAt::Mail(at));
+            let ending = match fate {
                 BoxFate::Given(link, number) => {
                     let from = log.links[link].given[number].asked;
-                    Begun::Given(from, (link, number))
+                    return Begun { from, how: Beginning::Given((link, number)) };
                 }
-                // The server has it, and may give it on.
-                BoxFate::Waits | BoxFate::Taken => Begun::Ended(Ending::UnderWay),
+                BoxFate::Waits => stays(LostMail::Box),
+                // The router has it, and may give it on.
+                BoxFate::Taken => stays(LostMail::Router),
                 BoxFate::Full => lost(LostMail::Full),
                 BoxFate::Dropped => lost(LostMail::Dropped),
-                BoxFate::Gone => lost(LostMail::Power),
-            }
+                BoxFate::Gone => lost(LostMail::Box),
+            };
+            Begun { from, how: Beginning::Ended(ending) }
         })
     }
 
@@ -285,10 +317,10 @@ impl<'l> Net<'l> {
         let Some(([_, last], _)) = self.mail else { return Ending::Delivered };
         let fate = self.logs.get(last).zip(put).and_then(|(log, put)| log.boxes.fate(put));
         match fate {
-            Some(BoxFate::Waits) => Ending::UnderWay,
+            Some(BoxFate::Waits) => Ending::UnderWay(LostAt::Mail(LostMail::FarBox)),
             Some(BoxFate::Taken) => Ending::Delivered,
             Some(BoxFate::Full) => Ending::Lost(LostAt::Mail(LostMail::FarFull)),
-            Some(BoxFate::Gone) => Ending::Lost(LostAt::Mail(LostMail::FarPower)),
+            Some(BoxFate::Gone) => Ending::Lost(LostAt::Mail(LostMail::FarBox)),
             // The server put nothing into the mailbox for it.
             _ => Ending::Lost(LostAt::Program(self.hops.len().saturating_sub(1))),
         }
@@ -335,20 +367,22 @@ impl<'l> Net<'l> {
     /// behind.
     fn cross(&self, leg: usize, place: usize) -> Result<([Nanos; STAGES], Onward), Ending> {
         let cable = &self.crossed[leg];
-        let sent = given(self.logs, &self.legs[leg]).get(place).ok_or(Ending::UnderWay)?;
+        let waits = Ending::UnderWay(LostAt::Server(leg));
+        let sent = given(self.logs, &self.legs[leg]).get(place).ok_or(waits)?;
         let (Some(taken), Some(arrived)) = (sent.taken, self.arrived(leg, place)) else {
             let is_overtaken = cable.last.is_some_and(|last| place < last);
             return Err(match () {
                 () if sent.is_lost => Ending::Lost(LostAt::Server(leg)),
                 () if is_overtaken => Ending::Lost(LostAt::Cable(leg)),
-                () => Ending::UnderWay,
+                () if sent.taken.is_none() => waits,
+                () => Ending::UnderWay(LostAt::Cable(leg)),
             });
         };
         let patience = self.patience.get(leg).copied().flatten();
         if patience.is_some_and(|patience| arrived.told - sent.asked > patience) {
             return Err(Ending::Late);
         }
-        let (then, onward) = arrived.then.ok_or(Ending::UnderWay)?;
+        let (then, onward) = arrived.then.ok_or(Ending::UnderWay(LostAt::Program(leg)))?;
         Ok(([taken, arrived.told, then], onward))
     }
 
@@ -413,7 +447,7 @@ mod tests {
 
     fn own(legs: &[FlowLeg]) -> Legs {
         let all = FlowLegs { own: legs.to_vec(), others: Vec::new() };
-        Legs { all, mail: None, patience: Vec::new() }
+        Legs { all, mail: None, patience: Vec::new(), bound: Nanos(100) }
     }
 
     fn sent(asked: u64, taken: u64, is_passed_on: bool, is_lost: bool) -> Given {
@@ -484,6 +518,37 @@ mod tests {
         assert_eq!((books.sent, books.delivered, books.under_way, books.strange), (6, 1, 1, 2));
     }
 
+    /// A program has the first message, the second is in the cable, and the server has the third.
+    /// They count as lost there when they are older than the bound of 100 ns at the end of the run.
+    #[test]
+    fn what_stays_for_longer_than_the_bound_is_lost() {
+        let mut given = [10, 20, 30].map(|asked| sent(asked, asked + 2, false, false)).to_vec();
+        given[2].taken = None;
+        let come = vec![Come { then: None, ..came(10, 15, 0, Onward::Nothing) }];
+        let seen = |ends: [u64; 2]| {
+            let mut logs =
+                logs(LinkLog::of(given.clone(), Vec::new()), LinkLog::of(Vec::new(), come.clone()));
+            logs.iter_mut().zip(ends).for_each(|(log, end)| log.ended = Nanos(end));
+            let books = FlowSeen::of(&own(&[THERE]), &[&logs[0], &logs[1]], None, true).books;
+            let FlowBooks { sent, lost, under_way, .. } = books.unwrap();
+            assert_eq!(sent, 3);
+            (lost.into_iter().collect::<Vec<_>>(), under_way)
+        };
+        let [program, cable, server] =
+            [LostAt::Program(0), LostAt::Cable(0), LostAt::Server(0)].map(|at| (at, 1));
+        assert_eq!(seen([110, 110]), (vec![], 3));
+        assert_eq!(seen([121, 121]), (vec![cable, program], 1), "the third is 91 ns old");
+        assert_eq!(seen([131, 131]), (vec![server, cable, program], 0));
+        assert_eq!(seen([131, 60]).1, 0, "a host that stopped does not stop the clock");
+        let books = |from: u64| {
+            let given = vec![sent(from, from + 2, false, false)];
+            let mut logs = logs(LinkLog::of(given, Vec::new()), LinkLog::default());
+            (logs[0].ended, logs[1].ended) = (Nanos(1_000_000), Nanos(999_900));
+            FlowSeen::of(&own(&[THERE]), &[&logs[0], &logs[1]], None, true).books.unwrap()
+        };
+        assert_eq!(books(999_850).under_way, 1, "the other clock is 100 ns behind");
+    }
+
     #[test]
     fn what_comes_before_it_is_sent_is_another_message() {
         let whole = [sent(10, 12, false, false), sent(20, 22, false, false)];
@@ -505,7 +570,8 @@ mod tests {
         let to_third = FlowLeg { from: end(0, 1), to: end(2, 0) };
         let from_third = FlowLeg { from: end(2, 1), to: end(1, 1) };
         let all = FlowLegs { own: vec![straight], others: vec![(0, vec![to_third, from_third])] };
-        let legs = Legs { all, mail: None, patience: vec![Some(Nanos(6))] };
+        let patience = vec![Some(Nanos(6))];
+        let legs = Legs { all, mail: None, patience, bound: Nanos(100) };
         let mut all = [LinkLogs::default(), LinkLogs::default(), LinkLogs::default()];
         let given = vec![sent(10, 11, false, false), sent(18, 19, false, false)];
         all[0].links[0] = LinkLog::of(given, Vec::new());

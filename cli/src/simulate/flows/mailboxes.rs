@@ -35,6 +35,8 @@ pub enum BoxFate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BoxMessage {
     pub fate: BoxFate,
+    /// When it was sent.
+    from: Nanos,
     priority: u32,
     /// The program that sent it is the one that the flow says.
     is_of_flow: bool,
@@ -66,11 +68,11 @@ pub struct BoxLog {
 pub struct BoxLogs(Vec<BoxLog>);
 
 impl BoxLogs {
-    /// Returns the messages that were sent to the mailbox where a flow begins.
-    pub fn begun(&self, flow: u32) -> impl Iterator<Item = BoxFate> + '_ {
+    /// Returns the messages that were sent to the mailbox where a flow begins, with the times.
+    pub fn begun(&self, flow: u32) -> impl Iterator<Item = (Nanos, BoxFate)> + '_ {
         let log = self.0.iter().find(|log| log.flow == Some(flow));
         let all = log.map_or(&[][..], |log| &log.sent[..]);
-        all.iter().filter(|message| message.is_of_flow).map(|message| message.fate)
+        all.iter().filter(|message| message.is_of_flow).map(|message| (message.from, message.fate))
     }
 
     /// Returns the fate of a message that a server put into a mailbox.
@@ -153,16 +155,21 @@ impl BoxEars {
         }
     }
 
-    /// The processor is between two steps.
-    pub fn look(&mut self, glance: &Glance<'_, '_>) {
+    /// The processor is between two steps, at the time `now` of the world.
+    pub fn look(&mut self, glance: &Glance<'_, '_>, now: Nanos) {
         if self.logs.0.is_empty() {
             return;
         }
         let kernel = glance.kernel;
         let call = self.call.take();
         for (place, log) in self.logs.0.iter_mut().enumerate() {
+            let call = call.filter(|(mailbox, _)| *mailbox == place).map(|(_, sends)| sends);
+            if call == Some(true)
+                && let Some(last) = log.sent.last_mut()
+            {
+                last.from = now;
+            }
             if let Some(state) = kernel.mailbox_state(log.number) {
-                let call = call.filter(|(mailbox, _)| *mailbox == place).map(|(_, sends)| sends);
                 log.settle(call, state);
             }
         }
@@ -221,7 +228,7 @@ impl BoxLog {
             }
         };
         let is_of_flow = (caller == self.server) != self.flow.is_some();
-        self.sent.push(BoxMessage { fate, priority, is_of_flow });
+        self.sent.push(BoxMessage { fate, from: Nanos::ZERO, priority, is_of_flow });
         number
     }
 

@@ -117,7 +117,8 @@ pub fn told<'a>(
         let alone = starts.iter().filter(shares).count() == 1;
         let ends = [flow.from.host, flow.end().host];
         let mail = flow.mailbox().and(u32::try_from(number).ok()).map(|own| (ends, own));
-        let legs = Legs { patience: patience(flow, bill), all: legs, mail };
+        let (patience, bound) = (patience(flow, bill), bill.longest);
+        let legs = Legs { all: legs, mail, patience, bound };
         let seen = FlowSeen::of(&legs, logs, wanted, alone);
         let (cables, steps) = (cables(hosts, flow), steps(bill, flow.mailbox().is_some(), hosts));
         let (name, mail) = (flow.name.as_str(), boxes(hosts, flow).unwrap_or_default());
@@ -185,7 +186,7 @@ fn places(hosts: &Hosts, from: FlowStop, hops: &[FlowHop]) -> Vec<[String; 3]> {
 
 /// Returns the places beside its cables at which a message of a flow from mailbox to mailbox can be
 /// lost, in the order of [`follow::LostMail`].
-fn boxes(hosts: &Hosts, flow: &Flow) -> Option<[String; 5]> {
+fn boxes(hosts: &Hosts, flow: &Flow) -> Option<[String; 6]> {
     let mailbox = flow.mailbox()?;
     let (from, to) = (&hosts.hosts[flow.from.host], &hosts.hosts[flow.end().host]);
     let name = &from.system.mailboxes[mailbox].name;
@@ -195,6 +196,7 @@ fn boxes(hosts: &Hosts, flow: &Flow) -> Option<[String; 5]> {
         format!("at {from}, `{name}` was full"),
         format!("at {from}, in `{name}`"),
         format!("at {from}:{server}, too many on their way"),
+        format!("at {from}:{server}"),
         format!("at {to}, `{name}` was full"),
         format!("at {to}, in `{name}`"),
     ])

@@ -62,7 +62,7 @@ pub struct ToldFlow<'a> {
     /// For each cable, the places at which a message can be lost.
     pub cables: Vec<[String; 3]>,
     /// The places at mailboxes, if it goes from one to another, in the order of `LostMail`.
-    pub mail: [String; 5],
+    pub mail: [String; 6],
     pub seen: FlowSeen,
 }
 
