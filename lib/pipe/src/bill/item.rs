@@ -30,6 +30,15 @@ pub enum What {
     Back,
 }
 
+// Stages are compared by their numbers: a list in another order would show a life wrong.
+const _: () = {
+    let mut at = 0;
+    while at < What::ALL.len() {
+        assert!(What::ALL[at] as usize == at);
+        at += 1;
+    }
+};
+
 impl What {
     /// All of them, in their order.
     pub const ALL: [What; 13] = [
