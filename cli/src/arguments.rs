@@ -12,6 +12,7 @@ use crate::messages::{self, MessagesRequest};
 use crate::network::{self, NetworkRequest};
 use crate::output::Manner;
 use crate::plan::{self, PlanRequest};
+use crate::profile::{self, ProfileRequest};
 use crate::report::{self, ReportRequest};
 use crate::signals::{self, SignalsRequest};
 use crate::simulate::{self, SimRequest};
@@ -54,6 +55,8 @@ pub enum Verb {
     Run(RunRequest),
     /// Make a file that boots a described system on a PC, from a stick or a disc.
     Image(ImageRequest),
+    /// Make a profile of a computer, for `plan --machine`, of what it measured.
+    Profile(ProfileRequest),
     /// Simulate a described system: the same kernel core and programs, at virtual time.
     Sim(SimRequest),
     /// Count what the works of programs take, in QEMU, and propose their times and budgets.
@@ -105,6 +108,7 @@ pub fn execute(command: Verb) -> Result<u8, Failure> {
         Verb::Explain(request) => explain::explain(&request),
         Verb::Run(request) => commands::run(&request),
         Verb::Image(request) => stick::image(&request),
+        Verb::Profile(request) => profile::profile(&request),
         Verb::Sim(request) => simulate::simulate(&request),
         Verb::Measure(request) => measure::measure(&request),
         Verb::Report(request) => report::report(&request),

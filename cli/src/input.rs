@@ -21,6 +21,10 @@ pub enum Input {
     Program,
     /// JSON that a command printed.
     Results,
+    /// The profile of a computer.
+    Profile,
+    /// The console of a system, as it came.
+    Console,
 }
 
 impl Input {
@@ -28,10 +32,10 @@ impl Input {
     /// three full buses at 500 kbit/s carry in ten minutes.
     const fn mebibytes(self) -> u64 {
         match self {
-            Input::Description => 1,
+            Input::Description | Input::Profile => 1,
             Input::Log => 256,
             Input::Dbc | Input::Source => 16,
-            Input::Program | Input::Results => 64,
+            Input::Program | Input::Results | Input::Console => 64,
         }
     }
 
@@ -69,6 +73,8 @@ impl Input {
             Input::Description => {
                 "\nhelp: name a description, or begin one with `diapason new NAME`"
             }
+            Input::Profile => "\nhelp: name a profile, which `diapason profile` writes",
+            Input::Console => "\nhelp: name what came from the serial port of the computer",
             Input::Source | Input::Program | Input::Results => "",
         };
         Failure::Input(format!("error: cannot read {}: {why}{wanted}", path.display()))
@@ -88,8 +94,16 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    const ALL: [Input; 6] =
-        [Input::Description, Input::Log, Input::Dbc, Input::Source, Input::Program, Input::Results];
+    const ALL: [Input; 8] = [
+        Input::Description,
+        Input::Log,
+        Input::Dbc,
+        Input::Source,
+        Input::Program,
+        Input::Results,
+        Input::Profile,
+        Input::Console,
+    ];
 
     fn folder(name: &str) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("diapason-{}-{name}", std::process::id()));

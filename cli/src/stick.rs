@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::several::Several;
 use crate::tools::{self, Missing, Tool};
 use crate::workspace::Workspace;
-use crate::{cores, duration, plan, project, sheet};
+use crate::{computer, cores, duration, plan, project, sheet};
 use diapason_abi::{Nanos, PAGE};
 use diapason_system::{Description, RunOptions, System};
 use std::fs;
@@ -68,6 +68,9 @@ pub struct ImageRequest {
     /// until the power goes].
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     pub horizon_ns: Option<u64>,
+    /// The computer as it was measured: a profile that `diapason profile` wrote.
+    #[arg(long, value_name = "FILE")]
+    pub machine: Option<PathBuf>,
     /// Make it even if the plan does not hold; the screen then says that it is unproved.
     #[arg(long)]
     pub unproved: bool,
@@ -83,7 +86,11 @@ pub fn image(request: &ImageRequest) -> Result<u8, Failure> {
     let length = Length { horizon_ns, unproved: request.unproved };
     let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
     let (path, unproved) = (&request.system, length.unproved());
-    let systems = match describe_any(path)? {
+    let mut described = describe_any(path)?;
+    if let Some(profile) = &request.machine {
+        computer::plan_for(path, &mut described, profile)?;
+    }
+    let systems = match described {
         Description::Cores(systems) => systems,
         other => vec![one_host(path, other)?],
     };

@@ -71,15 +71,16 @@ pub struct Part {
     pub runs: u64,
 }
 
+/// The operations that a benchmark reported.
 #[derive(Default)]
-struct Measured {
-    operations: Vec<Operation>,
+pub(crate) struct Measured {
+    pub(crate) operations: Vec<Operation>,
     parts: Vec<Part>,
 }
 
 impl Measured {
     /// Takes in a report. A part is of the operation before it.
-    fn note(&mut self, report: &CostReport) {
+    pub(crate) fn note(&mut self, report: &CostReport) {
         let name = report.name.into_iter().take_while(|byte| *byte != 0).map(char::from).collect();
         let [median, max, runs] = [report.median, report.max, report.runs].map(u64::from);
         let [cr3, msr, mmio] = report.expensive.map(u64::from);

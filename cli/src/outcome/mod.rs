@@ -327,8 +327,8 @@ impl Outcome {
             Measurement::Can(report) => can::note(&mut self.cans, process, at, &report),
             Measurement::Heard(report) => heard::note(&mut self.heard, process, at, &report),
             Measurement::Time(report) => self.times.push(TimeRow { process, at, report }),
-            // `bench` reads those.
-            Measurement::Cost(_) => {}
+            // `bench` and `profile` read those.
+            Measurement::Cost(_) | Measurement::Machine(_) => {}
         }
     }
 

@@ -8,7 +8,7 @@ use diapason_pipe::bill::Item;
 use diapason_plan::core::queue_name;
 use diapason_plan::pipes::Piped;
 use diapason_plan::{Sum, Verdict, allocate};
-use diapason_system::{Diagnostics, PipeDirection, PipeSpec, ServerSpec, System};
+use diapason_system::{Diagnostics, MachineProfile, PipeDirection, PipeSpec, ServerSpec, System};
 use serde_json::{Value, json};
 
 /// The version of the format.
@@ -17,6 +17,23 @@ const FORMAT: u32 = 1;
 /// Returns the object of all hosts or cores.
 pub(super) fn result(holds: bool, parts: String, each: Vec<Value>) -> Value {
     json!({ "format": FORMAT, "result": "plan", "holds": holds, parts: each })
+}
+
+/// Returns the profile of the computer that is planned for.
+fn measured(machine: &MachineProfile) -> Value {
+    json!({
+        "processor": machine.processor,
+        "real": machine.real,
+        "kernel": format!("{:016x}", machine.kernel),
+        "measured_ns": machine.measured.0,
+        "clock_hz": machine.clock_hz,
+        "slowest": machine.slowest,
+        "late_ns": machine.late.0,
+        "interrupt_ns": machine.interrupt.map(|time| time.0),
+        "register_ns": machine.register.map(|time| time.0),
+        "gap_ns": machine.gap.map(|gap| gap.longest.0),
+        "gap_distance_ns": machine.gap.map(|gap| gap.apart.0),
+    })
 }
 
 impl View<'_> {
@@ -34,6 +51,7 @@ impl View<'_> {
             "findings": findings,
             "admission": if system.scheduling.exact { "exact" } else { "closed" },
             "clock_hz": self.costs.clock_hz(),
+            "machine": system.machine.as_ref().map(measured),
             "kernel": {
                 "longest_path_ns": core.kernel_section.0,
                 "top_half_ns": self.costs.top_half().0,

@@ -24,6 +24,7 @@ pub use diapason_plan::{
     chains, pipes, start, states::read_instructions,
 };
 
+use crate::computer::Computer;
 use crate::describe::{describe_any, judged_file};
 use crate::duration;
 use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
@@ -42,11 +43,10 @@ use whole::Whole;
 pub struct PlanRequest {
     #[arg(default_value = "system.toml")]
     pub system: PathBuf,
-    /// Instructions a second, such as 25MHz or 2.4GHz [default: the description's `clock`].
-    #[arg(long = "clock", value_name = "RATE", value_parser = clock)]
-    pub clock_hz: Option<u64>,
+    #[command(flatten)]
+    pub computer: Computer,
     /// Say on which cores the processes may be: as few as the plan holds with.
-    #[arg(long, conflicts_with_all = ["json", "format"])]
+    #[arg(long, conflicts_with_all = ["json", "format", "machine"])]
     pub place: bool,
     /// With `--place`: on so many cores, so that the fullest has as much left as possible.
     #[arg(long, value_name = "N", requires = "place", value_parser = cores())]
@@ -68,21 +68,6 @@ impl PlanRequest {
     fn is_json(&self) -> bool {
         self.json || self.format == Some(PlanFormat::Json)
     }
-
-    /// Returns the description with the clock that was asked for.
-    fn at_clock(&self, mut description: Description) -> Description {
-        let systems: Vec<&mut System> = match &mut description {
-            Description::One(system) => vec![system],
-            Description::Cores(cores) => cores.iter_mut().collect(),
-            Description::Several(list) => {
-                list.hosts.iter_mut().map(|host| &mut host.system).collect()
-            }
-        };
-        for system in systems {
-            system.clock_hz = self.clock_hz.unwrap_or(system.clock_hz);
-        }
-        description
-    }
 }
 
 /// Proves a described system, or says what fails first.
@@ -96,7 +81,7 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
     if request.format == Some(PlanFormat::Sarif) {
         return in_sarif(request);
     }
-    let description = request.at_clock(describe_any(&request.system)?);
+    let description = request.computer.apply(&request.system, describe_any(&request.system)?)?;
     let whole = Whole::of(&description).with_witnesses(&request.system);
     for absent in project::absent(&request.system, &systems(&description)) {
         tell(&absent.as_warnings(is_coloured(&std::io::stderr())));
@@ -146,7 +131,7 @@ fn in_sarif(request: &PlanRequest) -> Result<u8, Failure> {
             return Err(crate::describe::refused(&mistakes));
         }
     };
-    let description = request.at_clock(description);
+    let description = request.computer.apply(&request.system, description)?;
     let whole = Whole::of(&description);
     let absent = project::absent(&request.system, &systems(&description));
     say(&[(FindingRule::Promise, whole.findings()), (FindingRule::Program, absent)]);

@@ -43,7 +43,7 @@ pub(super) fn place(request: &PlanRequest) -> Result<u8, Failure> {
             groups.len()
         )));
     }
-    let room = Room { placeable, groups, clock_hz: request.clock_hz };
+    let room = Room { placeable, groups, clock_hz: request.computer.clock_hz };
     let count = room.groups.len();
     let mut search = Search { reserved: &|set| room.reserved(set), known: BTreeMap::new() };
     let (least, most) = request.cores.map_or((1, CORES_MAX), |cores| (cores.into(), cores.into()));
@@ -235,6 +235,7 @@ fn percent(ppm: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::computer::Computer;
     use crate::failure::{HOLDS, UNPROVED};
 
     /// A core holds groups of at most 10 in all.
@@ -325,7 +326,8 @@ size = "4K"
     impl PlanRequest {
         fn placing(path: &Path, cores: Option<u16>) -> PlanRequest {
             let system = path.to_path_buf();
-            PlanRequest { system, clock_hz: None, place: true, cores, json: false, format: None }
+            let (computer, format) = (Computer::default(), None);
+            PlanRequest { system, computer, place: true, cores, json: false, format }
         }
     }
 

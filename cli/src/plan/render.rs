@@ -171,6 +171,13 @@ impl View<'_> {
             human(self.costs.top_half().0),
             human(core.switch.0),
         );
+        if let Some(machine) = &system.machine {
+            text += &format!(
+                "computer: {}\nits times replace the kernel's; those of jobs and works stay as \
+                 described\n",
+                machine.sentence()
+            );
+        }
         text += &match self.margin() {
             Some(margin) if margin >= 1_000 => format!(
                 "margin: every budget could grow by {}.{} %\n",

@@ -99,7 +99,7 @@ fn kernel_sections_top_halves_and_switches_count() {
     assert_eq!(responses(&system), [2, 5]);
     system.kernel_section = Nanos(1);
     assert_eq!(responses(&system), [3, 6]);
-    system.sources.push(InterruptSource { gap: Nanos(5), cost: Nanos(1) });
+    system.sources.push(InterruptSource::free(Nanos(5), Nanos(1)));
     assert_eq!(responses(&system), [4, 8]);
     system.mains[0].chunks = 1;
     system.mains[1].chunks = 1;

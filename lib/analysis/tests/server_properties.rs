@@ -123,7 +123,7 @@ fn small(random: &mut Random) -> SharedCore {
         system.ios.push(io);
     }
     if random.one_in(2) {
-        system.sources.push(InterruptSource { gap: Nanos(random.between(4, 20)), cost: Nanos(1) });
+        system.sources.push(InterruptSource::free(Nanos(random.between(4, 20)), Nanos(1)));
         system.kernel_section = Nanos(random.below(3));
     }
     system.switch = Nanos(u64::from(random.one_in(4)));
@@ -438,7 +438,7 @@ fn no_input_makes_it_panic() {
         }
         if random.one_in(2) {
             let (gap, cost) = (strange(&mut random), strange(&mut random));
-            system.sources.push(InterruptSource { gap, cost });
+            system.sources.push(InterruptSource::free(gap, cost));
             system.kernel_section = strange(&mut random);
             system.switch = strange(&mut random);
             system.overrun = strange(&mut random);

@@ -22,13 +22,21 @@ const CHOICES: u64 = 3;
 pub struct KernelTimes {
     counts: Counts,
     clock_hz: u64,
+    away: Nanos,
 }
 
 impl KernelTimes {
     /// At `clock_hz` instructions a second.
     #[must_use]
     pub const fn new(counts: Counts, clock_hz: u64) -> KernelTimes {
-        KernelTimes { counts, clock_hz }
+        KernelTimes { counts, clock_hz, away: Nanos::ZERO }
+    }
+
+    /// Returns them on a computer whose processor may be `away` before it comes to the kernel: an
+    /// interrupt arrives late, or the firmware has the processor.
+    #[must_use]
+    pub const fn on_computer(self, away: Nanos) -> KernelTimes {
+        KernelTimes { away, ..self }
     }
 
     /// Returns the instructions a second.
@@ -44,10 +52,11 @@ impl KernelTimes {
         Nanos(u64::try_from(ns.div_ceil(u128::from(self.clock_hz.max(1)))).unwrap_or(u64::MAX))
     }
 
-    /// Returns B, the longest path that nothing can preempt.
+    /// Returns B, the longest path that nothing can preempt, and the time before it in which the
+    /// processor is away.
     #[must_use]
     pub fn longest_path(&self) -> Nanos {
-        self.time(self.counts.longest_path)
+        self.time(self.counts.longest_path) + self.away
     }
 
     /// h: never less than what the kernel does not charge.
@@ -147,6 +156,19 @@ mod tests {
         assert_eq!(costs.top_half(), INTERRUPT_GRACE, "what the kernel does not charge");
         let switch = KERNEL.switch_among(empty());
         assert_eq!(KernelTimes::new(KERNEL, 25_000_000).switch(empty()), Nanos(40 * switch));
+    }
+
+    /// A wait for the kernel is one for the computer, too.
+    #[test]
+    fn a_processor_that_is_away_makes_the_kernel_late_and_takes_budget() {
+        let usual = KernelTimes::new(KERNEL, 1_000_000_000);
+        let away = Nanos(30_000);
+        let there = usual.on_computer(away);
+        assert_eq!(there.longest_path(), usual.longest_path() + away);
+        assert_eq!(there.late(empty(), 3), usual.late(empty(), 3) + away);
+        assert_eq!(there.lost(), usual.lost() + away);
+        assert_eq!(there.prices(empty()).overrun(), usual.prices(empty()).overrun() + away);
+        assert_eq!(there.switch(empty()), usual.switch(empty()), "a switch takes no longer");
     }
 
     #[test]

@@ -49,14 +49,22 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     let interrupts = described.devices.iter().filter_map(|device| device.interrupt?.interval_ns);
     let prices = costs.prices(described.deadline_queues());
     let cost = prices.top_half;
-    core.system.sources = interrupts.map(|ns| InterruptSource { gap: Nanos(ns), cost }).collect();
+    core.system.sources = interrupts.map(|ns| InterruptSource::free(Nanos(ns), cost)).collect();
     let devices = core.system.sources.len() as u64;
+    core.system.sources.extend(gaps(described));
     core.system.kernel_section = prices.with_early(prices.path, devices);
     core.system.overrun = prices.overrun();
     core.system.switch = prices.switch;
     core.system.open = described.processes.iter().any(|process| process.vcpus > 0);
     core.system.losses = Losses { rare: costs.lost(), ..Losses::default() };
     core
+}
+
+/// Returns the times in which the processor is away, if the computer is known to have such. They
+/// delay everybody, and whoever has the processor before or after one pays for it.
+fn gaps(described: &diapason_system::System) -> Option<InterruptSource> {
+    let gap = described.machine.as_ref()?.gap?;
+    Some(InterruptSource { gap: gap.apart, cost: gap.longest, charged: gap.longest })
 }
 
 fn io(server: &ServerSpec, mains: &[u16]) -> Option<IoVcpu> {

@@ -6,6 +6,7 @@ use crate::can;
 use crate::chains;
 use crate::core::{self, is_by_period};
 use crate::jobs;
+use crate::machine;
 use crate::modes;
 use crate::mutexes::Mutexes;
 use crate::pipes::{self, Plant};
@@ -78,6 +79,7 @@ impl Plan {
         let refused = refused.chain(cameras::refusals(system, &self.core));
         let refused = refused.chain(can::refusals(system, &self.cans, &self.pipes));
         let refused = refused.chain(can::contradictions(system, &self.cans));
-        refused.chain(start::refusals(system)).chain(traffic::refusals(system)).collect()
+        let refused = refused.chain(start::refusals(system)).chain(traffic::refusals(system));
+        refused.chain(machine::refusals(system, &self.costs)).collect()
     }
 }

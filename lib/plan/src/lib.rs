@@ -26,6 +26,7 @@ mod frames;
 pub mod jobs;
 mod judge;
 mod known;
+mod machine;
 mod missing;
 pub mod modes;
 mod mutexes;

@@ -41,6 +41,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         name: declared.name.clone(),
         memory: declared.memory.value,
         clock_hz: declared.clock_hz,
+        machine: None,
         core: declared.core,
         cores: declared.cores.value,
         processes: processes(declared, &names),

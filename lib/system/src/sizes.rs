@@ -1,14 +1,18 @@
 //! The costs of the kernel in a system: they follow from its clock, its sizes and its queues.
 
 use crate::archive::{objects, process_records, vcpu_records};
+use crate::machine::MachineProfile;
 use crate::system::System;
+use diapason_abi::Nanos;
 use diapason_costs::{Dimensions, KERNEL, KernelTimes, Tables};
 
 impl System {
-    /// Returns the costs of the kernel at the clock of the system.
+    /// Returns the costs of the kernel at the clock of the system, on the computer that was
+    /// measured if there is one.
     #[must_use]
     pub fn kernel_times(&self) -> KernelTimes {
-        KernelTimes::new(KERNEL.among(&self.sizes()), self.clock_hz)
+        let away = self.machine.as_ref().map_or(Nanos::ZERO, MachineProfile::away);
+        KernelTimes::new(KERNEL.among(&self.sizes()), self.clock_hz).on_computer(away)
     }
 
     /// Returns the sizes that make paths of the kernel longer.

@@ -4,6 +4,7 @@ use crate::can_network::CanNetwork;
 use crate::carried::{ChainSpec, PipeSpec, Tpipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::kinds::InjectedFault;
+use crate::machine::MachineProfile;
 use crate::mode::ModeSpec;
 use crate::plugged::{UsbBus, UsbPlug};
 use crate::source::{Source, Span};
@@ -20,6 +21,8 @@ pub struct System {
     pub memory: u64,
     /// Instructions a second that the analysis counts on.
     pub clock_hz: u64,
+    /// The computer that it is planned for, if one was measured.
+    pub machine: Option<MachineProfile>,
     /// The number of this core on its host.
     pub core: u16,
     /// How many there are.
@@ -463,6 +466,8 @@ pub enum Place {
     ModeCamera(u16, u16),
     /// The scheduling as a whole.
     Scheduling,
+    /// The description as a whole.
+    Description,
 }
 
 impl System {
@@ -549,6 +554,7 @@ impl System {
                 mode.and_then(|mode| mode.1.get(usize::from(camera))).unwrap_or(&nowhere)
             }
             Place::Scheduling => &self.origin.scheduling,
+            Place::Description => &nowhere,
         };
         let mut problem = Problem::new(span, title, help).label(label);
         if !note.is_empty() {

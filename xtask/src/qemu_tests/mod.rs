@@ -25,6 +25,7 @@ mod joined;
 mod modes;
 pub mod observed;
 mod paths;
+mod profiled;
 mod screen;
 mod sources;
 pub mod storm;
@@ -216,6 +217,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     common_time::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
     image::run(workspace, built, part, tally);
+    profiled::run(workspace, built, part, tally);
     screen::run(workspace, built, part, tally);
     joined::run(workspace, built, part, tally);
     theft::run(workspace, built, part, tally);

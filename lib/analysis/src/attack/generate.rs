@@ -78,7 +78,7 @@ fn drawn(campaign: &Campaign, random: &mut Random) -> SharedCore {
     system.kernel_section = Nanos(campaign.section.saturating_sub(1));
     if campaign.top_halves {
         let gap = random.between(6, 20);
-        system.sources.push(InterruptSource { gap: Nanos(gap), cost: Nanos(random.between(1, 2)) });
+        system.sources.push(InterruptSource::free(Nanos(gap), Nanos(random.between(1, 2))));
     }
     system
 }

@@ -9,7 +9,7 @@
 //! - it begins at most n times, because each beginning uses a part that comes back T later;
 //! - it is preempted at most as often as everything more urgent begins: n'·⌈T/T'⌉ times by a Main
 //!   VCPU, once for each wake-up and each grant by an I/O VCPU;
-//! - each interrupt source fires at most ⌈T/τ⌉ times.
+//! - each interrupt source fires at most ⌈T/τ⌉ times, and takes what of it the budget is charged.
 //!
 //! Each of these numbers, and so their sum λ, is subadditive: a window of m periods loses at most
 //! m·λ. So a server of C in T that loses λ does useful work like one of C − λ in T whose R(c) is
@@ -78,7 +78,7 @@ impl SharedCore {
         mains: impl Fn(usize) -> bool,
         ios: impl Fn(usize) -> bool,
     ) -> Nanos {
-        let Losses { begin, preemption, interrupt, rare } = self.losses;
+        let Losses { begin, preemption, rare } = self.losses;
         let often = |gap: Nanos| window.0.div_ceil(gap.0.max(1));
         let parts = self.mains.iter().enumerate().filter(|(other, _)| mains(*other));
         let parts =
@@ -86,19 +86,19 @@ impl SharedCore {
         let grants = self.ios.iter().enumerate().filter(|(io, _)| ios(*io));
         let grants = grants.map(|(_, io)| self.begins_of(io, window));
         let preempted = parts.chain(grants).fold(0, u64::saturating_add);
-        let interrupts = self.sources.iter().map(|source| often(source.gap));
-        let interrupts = interrupts.fold(0, u64::saturating_add);
-        let counted = [(begin, begins), (preemption, preempted), (interrupt, interrupts)];
+        let charged = self.sources.iter().map(|source| (source.charged, often(source.gap)));
+        let counted = [(begin, begins), (preemption, preempted)].into_iter().chain(charged);
         Nanos(
-            counted.iter().fold(rare.0, |sum, (loss, count)| {
-                sum.saturating_add(loss.0.saturating_mul(*count))
+            counted.fold(rare.0, |sum, (loss, count)| {
+                sum.saturating_add(loss.0.saturating_mul(count))
             }),
         )
     }
 
     /// Checks whether every budget is worth having: the kernel takes no more than half of it.
     pub(super) fn check_losses(&self) -> Result<(), Nonsense> {
-        if self.losses == Losses::default() {
+        let charged = self.sources.iter().any(|source| source.charged > Nanos::ZERO);
+        if self.losses == Losses::default() && !charged {
             return Ok(());
         }
         let least = |lost: Nanos| Nanos(lost.0.saturating_mul(LEAST));

@@ -65,6 +65,8 @@ pub struct InterruptSource {
     pub gap: Nanos,
     /// Longest time one of them takes (h).
     pub cost: Nanos,
+    /// The part of it that is charged to the budget of whoever runs.
+    pub charged: Nanos,
 }
 
 /// Time that a budget loses to the kernel: the part of a path that is charged to the next thread,
@@ -75,8 +77,6 @@ pub struct Losses {
     pub begin: Nanos,
     /// One preemption by something more urgent: the way there and the way back.
     pub preemption: Nanos,
-    /// One interrupt after which the same thread goes on.
-    pub interrupt: Nanos,
     /// One path that is longer than those, such as the end of a process; once in a period.
     pub rare: Nanos,
 }
@@ -138,6 +138,14 @@ pub const PERIOD_MAX: Nanos = Nanos(1 << 61);
 
 /// The analysis covers every period that a server can have.
 const _: () = assert!(diapason_vcpu::PERIOD_MAX.0 <= PERIOD_MAX.0);
+
+impl InterruptSource {
+    /// Returns a source whose interrupts no budget pays.
+    #[must_use]
+    pub const fn free(gap: Nanos, cost: Nanos) -> InterruptSource {
+        InterruptSource { gap, cost, charged: Nanos::ZERO }
+    }
+}
 
 impl MainVcpu {
     /// Returns a VCPU in the FP queue, with the usual list of eight replenishments.

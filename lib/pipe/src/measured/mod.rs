@@ -9,6 +9,7 @@ mod counted;
 mod delays;
 mod frames;
 mod gauge;
+mod machine;
 mod served;
 mod time;
 
@@ -21,6 +22,7 @@ pub use counted::{CostReport, NAME_BYTES};
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
 pub use frames::{DiscardReport, FrameEnd, FrameGauge, FrameReport, REASONS};
 pub use gauge::{Gauge, ReadMessage};
+pub use machine::{MachineReport, PROCESSOR_BYTES};
 pub use served::{
     CameraReport, DeviceReport, Fate, LinkReport, ModeReport, ModeStep, NetworkReport, NetworkStep,
 };
@@ -83,6 +85,8 @@ pub enum Measurement {
     Heard(HeardReport),
     /// The common time of a host.
     Time(TimeReport),
+    /// The computer itself, as a program measured it.
+    Machine(MachineReport),
 }
 
 /// How a pipe does, as its reader or writer sees it. Times are the longest since the last report.
@@ -216,6 +220,7 @@ const HEARD: u8 = 14;
 const FRAMES: u8 = 20;
 const DISCARDS: u8 = 21;
 const TIME: u8 = 22;
+const MACHINE: u8 = 23;
 
 /// Packs two numbers into one word.
 const fn pair(high: u32, low: u32) -> u64 {
@@ -298,6 +303,10 @@ impl Measurement {
                 ([DISCARDS, end as u8, number, part], report.values())
             }
             Measurement::Time(report) => ([TIME, report.adapter, 0, 0], report.values()),
+            Measurement::Machine(report) => {
+                let (part, values) = report.packed();
+                ([MACHINE, part, 0, 0], values)
+            }
         }
     }
 
@@ -347,6 +356,7 @@ impl Measurement {
                 Measurement::Discards(DiscardReport::of(end, number, part, values)?)
             }
             [TIME, adapter, 0, 0] => Measurement::Time(TimeReport::of(adapter, values)),
+            [MACHINE, part, 0, 0] => Measurement::Machine(MachineReport::of(part, values)?),
             _ => return None,
         })
     }

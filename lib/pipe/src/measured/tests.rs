@@ -8,7 +8,8 @@ fn any(random: &mut Random) -> Measurement {
     let (a, b, c, d) = (time(), time(), time(), time());
     let small = |word: Nanos| word.0 as u32;
     let (channel, place) = (a.0 as u8, b.0 as u8);
-    match c.0 % 16 {
+    match c.0 % 17 {
+        16 => any_of_machine([a.0, b.0, c.0, d.0]),
         0 => Measurement::Pipe(PipeReport {
             to_device: d.0 & 1 == 1,
             channel,
@@ -50,18 +51,11 @@ fn any(random: &mut Random) -> Measurement {
             longest: c,
             bound: d,
         }),
-        13 | 14 => any_of_can(c.0 % 16, [a.0, b.0, c.0, d.0]),
+        13 | 14 => any_of_can(c.0 % 17, [a.0, b.0, c.0, d.0]),
         12 => Measurement::State(StateReport { number: place, overtaken: a.0, writes: c.0 }),
-        7 => Measurement::Cost(CostReport {
-            is_part: d.0 & 1 == 1,
-            median: small(a),
-            max: small(b),
-            runs: small(c),
-            expensive: [small(d), small(a), small(b)],
-            ..CostReport::named("an operation with a name of many words, some of them long")
-        }),
-        4..=6 | 9 => any_of_usb(c.0 % 16, [a.0, b.0, c.0, d.0]),
-        10 | 11 | 15 => any_of_frames(c.0 % 16, [a.0, b.0, c.0, d.0]),
+        7 => any_cost([a, b, c, d].map(small)),
+        4..=6 | 9 => any_of_usb(c.0 % 17, [a.0, b.0, c.0, d.0]),
+        10 | 11 | 15 => any_of_frames(c.0 % 17, [a.0, b.0, c.0, d.0]),
         _ => Measurement::Written(WrittenReport {
             place,
             channel,
@@ -105,6 +99,27 @@ fn any_of_can(kind: u64, [a, b, c, d]: [u64; 4]) -> Measurement {
         13 => Measurement::Can(CanReport::of(d as u16, [a; 8])),
         _ => Measurement::Heard(HeardReport::of(d as u16, [a, b, c, d, a, b, 0, 0])),
     }
+}
+
+fn any_cost([a, b, c, d]: [u32; 4]) -> Measurement {
+    Measurement::Cost(CostReport {
+        is_part: d & 1 == 1,
+        median: a,
+        max: b,
+        runs: c,
+        expensive: [d, a, b],
+        ..CostReport::named("an operation with a name of many words, some of them long")
+    })
+}
+
+fn any_of_machine([a, b, c, d]: [u64; 4]) -> Measurement {
+    let (count, late) = (b as u32, Nanos(c));
+    Measurement::Machine(match d % 4 {
+        0 => MachineReport::Processor { name: [a as u8; PROCESSOR_BYTES], emulated: b & 1 == 1 },
+        1 => MachineReport::Gaps { measured: Nanos(a), count, longest: late, apart: Nanos(d) },
+        2 => MachineReport::Timers { count, late },
+        _ => MachineReport::Device { count, late, read: Nanos(d) },
+    })
 }
 
 fn any_of_usb(kind: u64, [a, b, c, d]: [u64; 4]) -> Measurement {
@@ -158,7 +173,15 @@ fn other_words_are_no_report() {
     for what in
         [0, 6, 2 << 8 | 9, 1 << 32, 2 << 8 | 1, 1 << 24 | 3, u64::MAX, (PARTS as u64) << 24 | 2]
             .into_iter()
-            .chain([1 << 16 | 11, 3 << 8 | 20, 3 << 8 | 21, 1 << 24 | 20, 2 << 24 | 21])
+            .chain([
+                1 << 16 | 23,
+                4 << 8 | 23,
+                1 << 16 | 11,
+                3 << 8 | 20,
+                3 << 8 | 21,
+                1 << 24 | 20,
+                2 << 24 | 21,
+            ])
     {
         let mut words = words;
         words[1] = what;

@@ -67,7 +67,7 @@ impl Case {
         system.kernel_section = Nanos(self.setup.section);
         if self.setup.top_half > 0 {
             let (gap, cost) = (Nanos(self.setup.gap), Nanos(self.setup.top_half));
-            system.sources = vec![Interrupt { gap, cost }];
+            system.sources = vec![Interrupt::free(gap, cost)];
         }
         system
     }

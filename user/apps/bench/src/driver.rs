@@ -1,7 +1,8 @@
 //! The measuring process. Its low thread begins most operations; the peer's high thread ends them.
 //!
-//! Its argument is the pause before each operation in us. On VCPUs a pause keeps the lists of
-//! replenishments from filling.
+//! Its first argument is the pause before each operation in us. On VCPUs a pause keeps the lists of
+//! replenishments from filling. If the second is not zero, the computer is measured: so many KiB
+//! are read before each operation, so that caches are cold, and `ended` is given at the end.
 
 #![no_std]
 #![no_main]
@@ -27,15 +28,24 @@ const LOW: u8 = 20;
 const HIGH: u8 = 40;
 const NOW: Nanos = Nanos::ZERO;
 const EVER: Nanos = Nanos::FOREVER;
+/// Longer than the peer waits for a condition that nobody signals.
+const SETTLE: Nanos = Nanos::from_micros(100);
 
-fn main(Arguments([pause, ..]): Arguments) {
-    if let Ok(driver) = spawn::<Driver>("driver", LOW, pause) {
-        let _ = driver.join(EVER);
+fn main(Arguments([pause, cold, ..]): Arguments) {
+    if let Err(errno) = drive(pause, cold) {
+        log!("the benchmark failed: {errno:?}");
     }
 }
 
-fn driver(pause: u64) -> u64 {
-    match measure(Pace::of(pause)) {
+fn drive(pause: u64, cold: u64) -> Result<(), Errno> {
+    let pace = pause << 32 | cold & u64::from(u32::MAX);
+    spawn::<Driver>("driver", LOW, pace)?.join(EVER)?;
+    if cold == 0 { Ok(()) } else { Semaphore::open("ended")?.give() }
+}
+
+fn driver(pace: u64) -> u64 {
+    let (pause, cold) = (pace >> 32, pace & u64::from(u32::MAX));
+    match Pace::of(pause).with_cold_caches(cold).and_then(measure) {
         Ok(()) => 0,
         Err(errno) => {
             log!("the benchmark failed: {errno:?}");
@@ -384,6 +394,8 @@ fn with_peer(p: &Probes, pace: Pace) -> Result<(), Errno> {
         condition.signal()?;
         p.cond_wait_switch.end();
     }
+    // The peer's last wait for the condition ends by itself meanwhile.
+    time::sleep_until(time::now() + SETTLE);
     let (request, reply) = (Mailbox::open("request")?, Mailbox::open("reply")?);
     go.give()?;
     let mut buffer = [0; MESSAGE_BYTES];

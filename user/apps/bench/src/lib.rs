@@ -8,11 +8,11 @@
 #![no_std]
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::call::Counter;
+use diapason_abi::{MESSAGE_BYTES, PAGE};
 use diapason_pipe::measured::{CostReport, Measurement, Reported};
 use diapason_rt::mailbox::Mailbox;
-use diapason_rt::memory::Segment;
+use diapason_rt::memory::{self, Segment};
 use diapason_rt::sys::count;
 use diapason_rt::{Errno, Nanos, log, time};
 
@@ -150,21 +150,41 @@ impl Probe {
     }
 }
 
-/// The pause between operations.
+/// The pause between operations, and the state of the caches after it.
 #[derive(Clone, Copy)]
-pub struct Pace(Nanos);
+pub struct Pace {
+    pause: Nanos,
+    /// Memory that is read, so that the caches hold nothing else.
+    cold: &'static [u8],
+}
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
 
 impl Pace {
-    /// Returns the pause of so many us.
+    /// Returns the pace with a pause of so many us.
     #[must_use]
     pub const fn of(micros: u64) -> Pace {
-        Pace(Nanos::from_micros(micros))
+        Pace { pause: Nanos::from_micros(micros), cold: &[] }
     }
 
-    /// Sleeps for the pause, if there is one.
+    /// Returns the pace after which caches are cold, because they were filled with so many KiB of
+    /// other memory.
+    ///
+    /// # Errors
+    /// None, while nobody else allocates.
+    pub fn with_cold_caches(self, kib: u64) -> Result<Pace, Errno> {
+        let cold = memory::allocate((kib as usize * 1024).div_ceil(PAGE))?;
+        Ok(Pace { cold, ..self })
+    }
+
+    /// Sleeps for the pause, if there is one, and makes the caches cold, if that is wanted.
     pub fn pause(self) {
-        if self.0 > Nanos::ZERO {
-            time::sleep_until(time::now() + self.0);
+        if self.pause > Nanos::ZERO {
+            time::sleep_until(time::now() + self.pause);
+        }
+        for byte in self.cold.iter().step_by(LINE_BYTES) {
+            core::hint::black_box(*byte);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The other process of the benchmark: its high thread ends what the driver begins, serves the
-//! interrupt and the timer, and supervises the process that faults. Its argument is the pause
-//! before an interrupt in us.
+//! interrupt and the timer, and supervises the process that faults. Its first argument is the pause
+//! before an interrupt in us. If the second is not zero, it measures no interrupts.
 
 #![no_std]
 #![no_main]
@@ -33,13 +33,13 @@ mod hpet {
     pub const NANOS_PER_TICK: u64 = 10;
 }
 
-fn main(Arguments([pause, ..]): Arguments) {
-    if let Err(errno) = serve(Nanos::from_micros(pause)) {
+fn main(Arguments([pause, without, ..]): Arguments) {
+    if let Err(errno) = serve(Nanos::from_micros(pause), without == 0) {
         log!("the benchmark's peer failed: {errno:?}");
     }
 }
 
-fn serve(pause: Nanos) -> Result<(), Errno> {
+fn serve(pause: Nanos, with_interrupts: bool) -> Result<(), Errno> {
     let p = probes()?;
     let kept = Segment::attach("kept")?;
     let (go, done) = (Semaphore::open("go")?, Semaphore::open("done")?);
@@ -53,7 +53,9 @@ fn serve(pause: Nanos) -> Result<(), Errno> {
     go.take(EVER)?;
     messages(p)?;
     go.take(EVER)?;
-    interrupts(p, pause.max(PAUSE))?;
+    if with_interrupts {
+        interrupts(p, pause.max(PAUSE))?;
+    }
     timers(p, pause.max(PAUSE))?;
     done.give()?;
     go.take(EVER)?;

@@ -1,0 +1,130 @@
+//! Measures the computer: its name, times in which the processor is away, how late timers and
+//! interrupts are, and how long a read of a device's register takes.
+//!
+//! It begins when the benchmark beside it has ended, and nothing else can run then. Its argument is
+//! how many ms it looks for gaps.
+
+#![no_std]
+#![no_main]
+
+mod device;
+
+use core::arch::x86_64::__cpuid;
+use diapason_bench::stamp;
+use diapason_pipe::measured::{MachineReport, Measurement, PROCESSOR_BYTES, Reported};
+use diapason_rt::sync::Semaphore;
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+
+entry!(main);
+
+/// A pause between two readings of the counter that is longer than this is a gap.
+const GAP: Nanos = Nanos::from_micros(1);
+/// How often it waits for a time.
+const TIMERS: u32 = 1_000;
+
+fn main(Arguments([milliseconds, ..]): Arguments) {
+    if let Err(errno) = measure(Nanos::from_micros(milliseconds.saturating_mul(1_000))) {
+        log!("the computer was not measured: {errno:?}");
+    }
+}
+
+fn measure(length: Nanos) -> Result<(), Errno> {
+    Semaphore::open("ended")?.take(Nanos::FOREVER)?;
+    tell(processor());
+    match device::measure() {
+        Ok(report) => tell(report),
+        Err(errno) => log!("no device was measured, because the HPET is of no use: {errno:?}"),
+    }
+    tell(timers());
+    tell(gaps(length));
+    log!("everything is measured: the computer may be switched off");
+    Ok(())
+}
+
+fn tell(report: MachineReport) {
+    let said = Measurement::Machine(report);
+    log::measured(&Reported { at: time::now(), said }.words());
+}
+
+/// Returns the processor's name for itself.
+fn processor() -> MachineReport {
+    const NAME: core::ops::RangeInclusive<u32> = 0x8000_0002..=0x8000_0004;
+    let mut name = [0; PROCESSOR_BYTES];
+    if __cpuid(0x8000_0000).eax >= *NAME.end() {
+        let words = NAME.flat_map(|leaf| {
+            let part = __cpuid(leaf);
+            [part.eax, part.ebx, part.ecx, part.edx]
+        });
+        for (bytes, word) in name.as_chunks_mut().0.iter_mut().zip(words) {
+            *bytes = word.to_le_bytes();
+        }
+    }
+    let emulated = __cpuid(1).ecx >> 31 & 1 != 0;
+    MachineReport::Processor { name, emulated }
+}
+
+/// Looks at the counter without pause, and so sees each time in which it did not run.
+fn gaps(measured: Nanos) -> MachineReport {
+    let rate = Rate::measured();
+    let least = rate.ticks(GAP);
+    let begun = stamp();
+    let end = begun + rate.ticks(measured);
+    let (mut last, mut beginning) = (begun, begun);
+    let (mut count, mut longest, mut first, mut apart) = (0, 0, 0, u64::MAX);
+    while last < end {
+        let now = stamp();
+        if now - last > least {
+            (count, longest) = (count + 1, longest.max(now - last));
+            match count {
+                1 => first = last - begun,
+                _ => apart = apart.min(last - beginning),
+            }
+            beginning = last;
+        }
+        last = now;
+    }
+    let apart = match count {
+        0 => 0,
+        // No other came before it, and none after it, for so long.
+        1 => first.max(last - beginning),
+        _ => apart,
+    };
+    let [longest, apart] = [longest, apart].map(|ticks| rate.time(ticks));
+    MachineReport::Gaps { measured, count, longest, apart }
+}
+
+/// Waits for times, and looks how late it runs.
+fn timers() -> MachineReport {
+    let mut late = Nanos::ZERO;
+    for round in 0..TIMERS {
+        // No two waits are of equal length, so none falls in step with anything else.
+        let due = time::now() + Nanos(200_000 + u64::from(round) * 997);
+        time::sleep_until(due);
+        late = late.max(time::now() - due);
+    }
+    MachineReport::Timers { count: TIMERS, late }
+}
+
+/// How fast the processor's counter is.
+struct Rate {
+    ticks: u64,
+    time: Nanos,
+}
+
+impl Rate {
+    /// Compares the counter with the clock for a while.
+    fn measured() -> Rate {
+        let (from, begun) = (time::now(), stamp());
+        while time::now() < from + Nanos::from_micros(20_000) {}
+        Rate { ticks: stamp() - begun, time: time::now() - from }
+    }
+
+    fn ticks(&self, time: Nanos) -> u64 {
+        (u128::from(time.0) * u128::from(self.ticks) / u128::from(self.time.0)) as u64
+    }
+
+    fn time(&self, ticks: u64) -> Nanos {
+        let ns = u128::from(ticks) * u128::from(self.time.0);
+        Nanos(ns.div_ceil(u128::from(self.ticks)) as u64)
+    }
+}
