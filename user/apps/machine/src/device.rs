@@ -15,6 +15,8 @@ const COMPARATOR: usize = 0x108;
 const COUNTS: u64 = 1;
 /// Its counter has 64 bits.
 const WIDE: u64 = 1 << 13;
+/// The comparator has as many.
+const COMPARES_WIDE: u64 = 1 << 5;
 /// Longest tick that one may have, in fs. Where there is none, all bits are set.
 const TICK_MAX: u64 = 100_000_000;
 /// The comparator interrupts when its time has come.
@@ -35,12 +37,14 @@ pub fn measure() -> Result<MachineReport, Errno> {
     let interrupt = Event::interrupt("hpet")?;
     let capabilities = hpet.read64(CAPABILITIES);
     let tick = capabilities >> 32;
-    let may_route = hpet.read64(CONFIGURATION) >> 32 >> LINE & 1 != 0;
-    if !(1..=TICK_MAX).contains(&tick) || capabilities & WIDE == 0 || !may_route {
+    let comparator = hpet.read64(CONFIGURATION);
+    let is_wide = capabilities & WIDE != 0 && comparator & COMPARES_WIDE != 0;
+    let may_route = comparator >> 32 >> LINE & 1 != 0;
+    if !(1..=TICK_MAX).contains(&tick) || !is_wide || !may_route {
         return Err(Errno::Absent);
     }
     hpet.write64(GENERAL, COUNTS);
-    let time = |ticks: u64| Nanos(ticks.saturating_mul(tick) / 1_000_000);
+    let time = |ticks: u64| Nanos(ticks.saturating_mul(tick).div_ceil(1_000_000));
     let (mut late, mut read) = (Nanos::ZERO, Nanos::ZERO);
     for round in 0..ROUNDS {
         let before = time::now();
