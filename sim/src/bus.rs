@@ -110,6 +110,12 @@ impl Bus {
         }
     }
 
+    /// Lets the devices tell what ended by itself before `end`, where a run ends.
+    pub fn settle(&mut self, end: Nanos) {
+        let functions = self.slots.iter_mut().filter_map(|slot| slot.function.as_mut());
+        functions.for_each(|function| function.settle(end));
+    }
+
     /// The host had no power, and has it again.
     pub fn power_cycle(&mut self, now: Nanos) {
         for slot in &mut self.slots {

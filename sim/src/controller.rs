@@ -256,6 +256,11 @@ impl FunctionModel for PluggedController {
         std::mem::take(&mut self.notes)
     }
 
+    fn settle(&mut self, end: Nanos) {
+        self.xhc.end_unseen(&mut Unreachable, end);
+        self.gather();
+    }
+
     /// Devices lose their power with the host that feeds them.
     fn power_cycle(&mut self, now: Nanos) {
         let mut xhc = self.features.controller();

@@ -44,6 +44,11 @@ pub trait FunctionModel {
         Vec::new()
     }
 
+    /// Tells what ended by itself before `end`, where a run ends. Nothing else changes.
+    fn settle(&mut self, end: Nanos) {
+        let _ = end;
+    }
+
     /// The host had no power, and has it again.
     fn power_cycle(&mut self, now: Nanos);
 }

@@ -487,6 +487,7 @@ impl<O: Observer> Processor<'_, O> {
     /// The run is over: settle the accounts and say how it went, in the records of the metal.
     pub fn close(&mut self) -> Nanos {
         let now = self.now;
+        self.machine.bus.settle(now.min(self.horizon));
         let mut said = std::mem::take(&mut self.machine.said);
         let mut emit = |record, words: &[u64]| said.push(Said::Record(record, words.to_vec()));
         self.kernel.final_accounts(now, &mut emit);

@@ -91,6 +91,10 @@ impl FunctionModel for Counted {
         self.0.take_interrupts(now)
     }
 
+    fn settle(&mut self, end: Nanos) {
+        self.0.settle(end);
+    }
+
     fn power_cycle(&mut self, now: Nanos) {
         self.0.power_cycle(now);
     }

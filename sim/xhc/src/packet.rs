@@ -42,7 +42,9 @@ impl Xhc {
             (EndpointKind::Control, _, Direction::In) => Some(self.answer_part(place, wanted)),
             (_, _, Direction::Out) => Some(Load::Out(self.outgoing(memory, place, wanted)?)),
             (_, _, Direction::In) => {
-                let mut bytes = vec![0; wanted as usize];
+                let mut bytes = core::mem::take(&mut self.spare);
+                bytes.clear();
+                bytes.resize(wanted as usize, 0);
                 let now = self.now;
                 let answer = match self.device(place.0) {
                     Some(device) => device.send(now, endpoint_address(place.1), &mut bytes),
@@ -117,6 +119,9 @@ impl Xhc {
         }
         self.conclude(memory, place, outcome, bytes);
         let not_now = matches!(load, Load::In(Answer::Nak, _));
+        if let Load::In(_, bytes) = load {
+            self.spare = bytes;
+        }
         if not_now && self.advances(place.0) != asked {
             // Its last answer may no longer be true.
             self.wake(memory, place.0);
@@ -236,8 +241,8 @@ impl Xhc {
             PacketOutcome::Nak if isochronous => self.moved(memory, place, 0),
             PacketOutcome::Nak => {
                 endpoint.waiting = true;
-                if let Err(at) = self.put_off.binary_search(&place.0) {
-                    self.put_off.insert(at, place.0);
+                if let Err(at) = self.put_off.binary_search(&place) {
+                    self.put_off.insert(at, place);
                 }
             }
             PacketOutcome::Stall | PacketOutcome::Error if isochronous => {
@@ -291,15 +296,12 @@ impl Xhc {
 
     /// The endpoints of a device that were told "not now" may ask again.
     pub(crate) fn wake(&mut self, memory: &mut dyn Memory, slot: u8) {
-        let Ok(at) = self.put_off.binary_search(&slot) else { return };
-        self.put_off.remove(at);
-        for index in 1..32 {
-            let Some(endpoint) = self.endpoint(slot, index) else { continue };
-            if endpoint.waiting {
-                endpoint.waiting = false;
-                if endpoint.state == EndpointState::Running {
-                    self.activate(memory, (slot, index));
-                }
+        while let Some(at) = self.put_off.iter().position(|place| place.0 == slot) {
+            let place = self.put_off.remove(at);
+            let Some(endpoint) = self.endpoint(place.0, place.1) else { continue };
+            let waited = core::mem::take(&mut endpoint.waiting);
+            if waited && endpoint.state == EndpointState::Running {
+                self.activate(memory, place);
             }
         }
     }

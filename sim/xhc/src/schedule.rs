@@ -163,6 +163,33 @@ impl Xhc {
         self.choose(memory, bus, t);
     }
 
+    /// Returns whether the end of the packet under way changes nothing by itself: the device said
+    /// "not now" and did not go on since, and no other endpoint waits for the bus. The endpoint
+    /// asks again when the device goes on, which is a step of its own.
+    pub(crate) fn ends_unseen(&self, bus: &Bus) -> bool {
+        let Some(flight) = &bus.flight else { return false };
+        let Flight { place, load: Load::In(Answer::Nak, _), asked, .. } = flight else {
+            return false;
+        };
+        let alone = bus.round.iter().chain(&bus.periodic).all(|other| other == place);
+        let slot = self.slots.get(usize::from(place.0));
+        let endpoint = slot.and_then(|slot| slot.endpoints.get(usize::from(place.1))?.as_deref());
+        let asks_again = endpoint.is_some_and(|endpoint| !endpoint.kind.is_isochronous());
+        alone && asks_again && self.advances(place.0) == *asked
+    }
+
+    /// Ends the packets that ended unseen before `until`, the first one first.
+    pub fn end_unseen(&mut self, memory: &mut dyn Memory, until: Nanos) {
+        let first = |xhc: &Xhc| {
+            let unseen = xhc.buses.iter().enumerate().filter(|(_, bus)| xhc.ends_unseen(bus));
+            let ended = unseen.filter(|(_, bus)| bus.next_nanos() < until);
+            ended.min_by_key(|(_, bus)| bus.next()).map(|(index, _)| index)
+        };
+        while let Some(bus) = first(self) {
+            self.run_bus(memory, bus);
+        }
+    }
+
     /// Something changed: if the bus is free, look what is next.
     pub(crate) fn kick(&mut self, memory: &mut dyn Memory, bus: usize) {
         let t = self.buses[bus].free.max(Picos::from_nanos(self.now.0));

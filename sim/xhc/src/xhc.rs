@@ -9,7 +9,7 @@ use crate::lent::Lent;
 use crate::memory::{Denial, Memory};
 use crate::operational::Operational;
 use crate::port::Port;
-use crate::schedule::{Bus, NEVER};
+use crate::schedule::{Bus, NEVER, Place};
 use crate::slot::Slot;
 use crate::tape::Tape;
 use crate::trace::{BusPacket, TraceCounts};
@@ -62,8 +62,10 @@ pub struct Xhc {
     busy: Vec<u8>,
     /// Slot 0 is never enabled.
     pub(crate) slots: Vec<Slot>,
-    /// Slots with an endpoint whose device said "not now", in order.
-    pub(crate) put_off: Vec<u8>,
+    /// Endpoints whose device said "not now", in order.
+    pub(crate) put_off: Vec<Place>,
+    /// Memory for the next packet of a device.
+    pub(crate) spare: Vec<u8>,
     pub(crate) interrupters: Vec<Interrupter>,
     /// So many, from the first, were written to or had events.
     pub(crate) used: usize,
@@ -102,6 +104,7 @@ impl Xhc {
             busy: Vec::new(),
             slots: Vec::new(),
             put_off: Vec::new(),
+            spare: Vec::new(),
             interrupters: Vec::new(),
             used: 0,
             buses: Vec::new(),
@@ -232,7 +235,8 @@ impl Xhc {
             let port = &self.ports[usize::from(*port) - 1];
             next = next.min(port.due).min(port.next_change());
         }
-        let packet = self.buses.iter().map(Bus::next).min().filter(|at| *at != NEVER);
+        let seen = self.buses.iter().filter(|bus| !self.ends_unseen(bus));
+        let packet = seen.map(Bus::next).min().filter(|at| *at != NEVER);
         next = next.min(packet.map_or(Nanos::FOREVER, Picos::nanos));
         for interrupter in self.used_interrupters() {
             next = next.min(interrupter.next());
@@ -246,16 +250,19 @@ impl Xhc {
         self.busy.iter().copied().find(|port| self.ports[usize::from(*port) - 1].is_late())
     }
 
-    /// Lets time pass, up to `now`.
+    /// Lets time pass, up to `now`. A packet that ends unseen is no step: its end is made up for
+    /// before the next thing happens.
     pub fn advance(&mut self, now: Nanos, memory: &mut dyn Memory) {
         loop {
             let next = self.next_event();
             if next > now || next == Nanos::FOREVER {
                 break;
             }
+            self.end_unseen(memory, next);
             self.now = self.now.max(next);
             self.step(memory);
         }
+        self.end_unseen(memory, now + Nanos(1));
         self.now = self.now.max(now);
     }
 
@@ -338,7 +345,7 @@ impl Xhc {
     /// Endpoints of devices at a port that were told "not now" ask again.
     fn wake_port(&mut self, memory: &mut dyn Memory, port: u8) {
         let mut at = 0;
-        while let Some(&slot) = self.put_off.get(at) {
+        while let Some(&(slot, _)) = self.put_off.get(at) {
             let known = &self.slots[usize::from(slot)];
             if known.enabled && known.port() == port {
                 self.wake(memory, slot);

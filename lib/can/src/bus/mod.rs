@@ -419,7 +419,7 @@ impl Bus {
         }
         let winner = self.winner()?;
         let sends_it =
-            |node: &Node| node.sending.as_ref().is_some_and(|sending| sending.wire == winner);
+            |node: &Node| node.sending.as_ref().is_some_and(|sending| sending.wire == *winner);
         let heard = self.nodes.iter().any(|node| node.acknowledges() && !sends_it(node));
         let once = |node: &&Node| node.sending.as_ref().is_some_and(|s| s.request.once);
         let dropped = self.nodes.iter().filter(once).any(|node| !sends_it(node));
@@ -430,14 +430,14 @@ impl Bus {
         (heard && !dropped && !destroyed).then_some(Span { slow, fast })
     }
 
-    fn winner(&self) -> Option<WireFrame> {
-        let wires = || self.nodes.iter().filter_map(|node| Some(node.sending.as_ref()?.wire));
+    fn winner(&self) -> Option<&WireFrame> {
+        let wires = || self.nodes.iter().filter_map(|node| Some(&node.sending.as_ref()?.wire));
         if wires().nth(1).is_none() {
             return wires().next();
         }
-        let wires: Vec<WireFrame> = wires().collect();
-        match contest(&wires) {
-            Contest::Won { by } => wires.get(by).copied(),
+        let copies: Vec<WireFrame> = wires().copied().collect();
+        match contest(&copies) {
+            Contest::Won { by } => wires().nth(by),
             Contest::Clash { .. } => None,
         }
     }
@@ -445,7 +445,7 @@ impl Bus {
     /// The leap is over: every node is where `bits` bits would have brought it.
     fn land(&mut self, bits: Span) {
         (self.leap, self.open) = (None, false);
-        let Some(winner) = self.winner() else { return };
+        let Some(winner) = self.winner().copied() else { return };
         let decoder = FrameDecoder::near_the_end_of(&winner);
         for node in &mut self.nodes {
             match node.sending.as_mut() {
