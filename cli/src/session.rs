@@ -230,6 +230,13 @@ impl Session {
         let stops = if run.served.is_some() { 2 } else { 0 };
         let mut assumptions = Assumptions::of(&self.plan);
         assumptions.chains.extend(self.flows.iter().cloned());
+        // The program of a flow gets nothing before the flow begins.
+        for socket in &mut assumptions.sockets {
+            let own =
+                self.flows.iter().filter(|flow| flow.begins_late && flow.process == socket.process);
+            let begins = own.map(|flow| flow.patience_ns).max().unwrap_or_default();
+            socket.patience_ns = socket.patience_ns.max(begins);
+        }
         assumptions.slack_ns = self.slice.0 * stops;
         assumptions
     }

@@ -67,6 +67,12 @@ pub struct Joints {
 }
 
 impl Joints {
+    /// Returns the clock of the world as a host sees it.
+    #[must_use]
+    pub fn world(&self, host: usize) -> OwnClock {
+        OwnClock::world(self.drifts.get(host).copied().unwrap_or(0))
+    }
+
     /// Returns whether a cable or wire is pulled during the run.
     #[must_use]
     pub fn pulls(&self) -> bool {

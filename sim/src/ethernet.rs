@@ -228,11 +228,11 @@ impl EthernetWire {
         let mut network = self.network.borrow_mut();
         match self.card {
             Some(card) => {
-                let times = [end - self.frame(frame.len()), end];
+                let own = [end - self.frame(frame.len()), end];
+                let times = own.map(|at| self.world.own(at));
                 if let Some(books) = network.gated.iter_mut().find(|it| it.card == card) {
-                    books.sends(times, frame);
+                    books.sends(own, times, frame);
                 }
-                let times = times.map(|at| self.world.own(at));
                 network.leaves(EthernetJack::Card(card), times, frame);
             }
             None => {
@@ -300,9 +300,10 @@ impl EthernetNetwork {
         network.pulled.push((Vec::new(), 0));
     }
 
-    /// Watches whether an adapter keeps these gates, by its own clock.
-    pub fn gate(&self, card: usize, gates: GateList) {
-        self.0.borrow_mut().gated.push(GatedBooks::new(card, gates));
+    /// Watches whether an adapter keeps these gates, by its own clock, or by that of another host:
+    /// `time` has the clock of the world as that host sees it, and how far its adapter may be off.
+    pub fn gate(&self, card: usize, gates: GateList, time: Option<(OwnClock, Nanos)>) {
+        self.0.borrow_mut().gated.push(GatedBooks::new(card, gates, time));
     }
 
     /// Returns what adapters with gates sent so far.

@@ -23,6 +23,8 @@ pub struct ChainRow {
     /// Messages at its end.
     pub messages: u64,
     pub lost: u64,
+    /// Of the lost ones, those that were missing in the first report that had a message.
+    pub lost_before: u64,
     /// Messages that newer ones stand for.
     pub replaced: u64,
     /// The longest from the device to the end, beyond the fastest way to the server.
@@ -36,6 +38,9 @@ pub struct ChainRow {
 pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, at: Nanos, report: &ChainReport) {
     let row = row(rows, process, report.source);
     row.coverage.note(at);
+    if row.messages == 0 {
+        row.lost_before = report.lost;
+    }
     (row.messages, row.lost) = (report.messages, report.lost);
     row.replaced = report.replaced;
     row.whole_max_ns = row.whole_max_ns.max(report.whole.0);
@@ -69,6 +74,9 @@ pub struct ChainPromise {
     pub patience_ns: u64,
     /// The most messages of a flow, which nothing else holds to its contract.
     pub contract: Option<Bucket>,
+    /// Messages may be lost until the first one comes, within `patience_ns`: the gates on the way
+    /// are closed until their host knows the common time.
+    pub begins_late: bool,
 }
 
 impl ChainPromise {
@@ -88,6 +96,7 @@ impl ChainPromise {
                 crossings: 1 + u64::from(chain.to.is_some()),
                 patience_ns: patience(system),
                 contract: None,
+                begins_late: false,
             })
         });
         promise.collect()
@@ -102,6 +111,8 @@ impl ChainPromise {
         let promise = each.filter_map(|(number, (flow, flowed))| {
             let (end, bill) = (flow.end(), flowed.bill.as_ref().ok()?);
             let found = hosts.hosts.iter().map(|host| patience(&host.system)).max();
+            let gated = network.promised_after(hosts, flow);
+            let patience_ns = found.unwrap_or_default() + gated.unwrap_or_default().0;
             let Contract { messages, per, burst, jitter } = flow.steady();
             let promise = ChainPromise {
                 name: flow.name.clone(),
@@ -111,8 +122,9 @@ impl ChainPromise {
                 least_ns: 0,
                 reached: Vec::new(),
                 crossings: 0,
-                patience_ns: found.unwrap_or_default(),
+                patience_ns,
                 contract: Some(Bucket { burst, messages: messages.into(), per, jitter }),
+                begins_late: gated.is_some(),
             };
             Some((end.host, promise))
         });
@@ -156,8 +168,9 @@ impl ChainPromise {
         let threads = threads.filter_map(|((thread, bound), observed)| {
             late(observed, *bound, &format!("had passed {thread} only"))
         });
-        let lost = format!("{} messages of chain {name} were lost", row.lost);
-        let lost = RaisedAlarm::above("chain-loss", name, [row.lost, 0], lost);
+        let lost = row.lost - if self.begins_late { row.lost_before } else { 0 };
+        let text = format!("{lost} messages of chain {name} were lost");
+        let lost = RaisedAlarm::above("chain-loss", name, [lost, 0], text);
         let empty = self.empty(row, outcome).into_iter().chain(self.too_many(row, outcome));
         let whole = late(row.whole_max_ns, self.bound_ns, "was through only");
         silent.into_iter().chain(empty).chain(threads).chain(whole).chain(lost).collect()
@@ -254,6 +267,7 @@ impl ChainPromise {
             .json("least_ns", |it| it.least_ns)
             .right(("messages", "messages"), seen(|row| row.messages))
             .right(("lost", "lost"), seen(|row| row.lost))
+            .json("lost_before", seen(|row| row.lost_before))
             .right(("replaced", "replaced"), seen(|row| row.replaced))
             .json("longest_ns", seen(|row| row.whole_max_ns))
             .json("threads", threads)
@@ -268,7 +282,7 @@ mod tests {
         let reached = vec![("reader".to_owned(), 6), ("display".to_owned(), 10)];
         let (bound_ns, least_ns, patience_ns) = (10, 1, 3_000);
         let name = "panel".into();
-        let (process, source, crossings, contract) = (3, 0, 1, None);
+        let (process, source, crossings, contract, begins_late) = (3, 0, 1, None, false);
         ChainPromise {
             name,
             process,
@@ -279,6 +293,7 @@ mod tests {
             crossings,
             patience_ns,
             contract,
+            begins_late,
         }
     }
 
@@ -326,6 +341,23 @@ mod tests {
         assert_eq!(kinds(&outcome), [""; 0]);
         outcome.end = end(3_000);
         assert_eq!(kinds(&outcome), ["chain-empty"]);
+    }
+
+    /// Gates are closed until their host knows the time. Losses after the first message count.
+    #[test]
+    fn a_chain_that_begins_late_may_lose_what_comes_before_its_first_message() {
+        let mut outcome = Outcome::default();
+        let report = |messages, lost| ChainReport { messages, lost, ..ChainReport::default() };
+        let mut lost = |at, messages, lost| {
+            note(&mut outcome.chains, 3, Nanos(at), &report(messages, lost));
+            let promises = [ChainPromise { begins_late: true, ..promise() }, promise()];
+            promises
+                .map(|it| it.alarms(&outcome, &Names::default(), 0).first().map(|it| it.observed))
+        };
+        assert_eq!(lost(1, 0, 0), [None, None]);
+        assert_eq!(lost(2, 4, 900), [None, Some(900)]);
+        assert_eq!(lost(3, 9, 900), [None, Some(900)]);
+        assert_eq!(lost(4, 12, 902), [Some(2), Some(902)]);
     }
 
     #[test]

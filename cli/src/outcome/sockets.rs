@@ -3,7 +3,7 @@
 //! Two processes report on a socket: its server counts the frames that came for it, and its program
 //! measures how long they waited. A report counts only if the right process made it.
 
-use super::coverage::{Coverage, EMPTY, Watched};
+use super::coverage::{Coverage, EMPTY, Watched, found};
 use super::{Outcome, RaisedAlarm, entry};
 use crate::duration::human;
 use crate::names::Names;
@@ -117,6 +117,8 @@ pub struct SocketPromise {
     pub server: u64,
     /// The bound, if one is promised.
     pub bound: Option<SocketBound>,
+    /// A run of so long without a datagram is an alarm.
+    pub patience_ns: u64,
 }
 
 impl SocketPromise {
@@ -132,7 +134,8 @@ impl SocketPromise {
             });
             let server = system.adapters[*adapter].driver.into();
             let (name, process) = (name.clone(), (*process).into());
-            SocketPromise { name, number: *number, process, server, bound }
+            let patience_ns = EMPTY.0;
+            SocketPromise { name, number: *number, process, server, bound, patience_ns }
         });
         promise.collect()
     }
@@ -173,7 +176,7 @@ impl SocketPromise {
             of,
             process: self.process,
             coverage: program.map(|row| row.coverage),
-            found_ns: 0,
+            found_ns: found(self.patience_ns),
         };
         let silent = watched.alarm(outcome, names);
         let empty = self.empty(outcome);
@@ -214,7 +217,7 @@ impl SocketPromise {
         let time = outcome.end?.time_ns;
         let of = &self.name;
         let text = format!("no datagram of {of} came in {}: nothing is known of it", human(time));
-        let is_empty = time >= EMPTY.0 && !self.is_measured(outcome);
+        let is_empty = time >= self.patience_ns && !self.is_measured(outcome);
         is_empty.then(|| RaisedAlarm::missing("socket-empty", of, text))
     }
 

@@ -50,7 +50,7 @@ mod tests {
 
     fn row(at: u64, common: Option<u64>, grandmaster: u64) -> TimeRow {
         let common = common.map(Nanos);
-        let report = TimeReport { adapter: 0, common, grandmaster, unstamped: 0, lost: 0 };
+        let report = TimeReport { common, grandmaster, ..TimeReport::new(0, Nanos::ZERO) };
         TimeRow { process: 1, at: Nanos(at), report }
     }
 

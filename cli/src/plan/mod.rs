@@ -236,6 +236,7 @@ mod tests {
             "../examples/ethernet.toml",
             "../examples/ethernet-gates.toml",
             "../examples/ethernet-time.toml",
+            "../examples/ethernet-gates-time.toml",
             "tests/plan/ring.toml",
         ];
         let networks = lists.map(|list| {

@@ -42,7 +42,28 @@ pub(super) fn render_times(network: &NetworkPlan, hosts: &Hosts) -> String {
         let wire = hosts.ethernet[it.wire].name.clone();
         table.row(vec![wire, leads, follows, apart, learnt, valid]);
     }
-    if network.times.is_empty() { String::new() } else { table.render() }
+    if network.times.is_empty() {
+        return String::new();
+    }
+    table.render() + &network.times.iter().map(|it| closed(it, hosts)).collect::<String>()
+}
+
+/// Returns from when on flows through gates are promised that go by a common time.
+fn closed(it: &CommonTime, hosts: &Hosts) -> String {
+    let Ok(terms) = &it.terms else { return String::new() };
+    let learnt = terms.sync.learnt();
+    let sentence = |end: String| {
+        format!(
+            "the gates at {end} are closed until its host knows the time: messages are lost for up \
+             to {learnt}, and from then on flows through them are promised\n"
+        )
+    };
+    gated(it, hosts).into_iter().map(sentence).collect()
+}
+
+/// Returns the adapters whose gates go by a common time.
+fn gated(it: &CommonTime, hosts: &Hosts) -> Vec<String> {
+    hosts.ethernet[it.wire].gates.iter().map(|gates| written(gates.end, hosts)).collect()
 }
 
 /// Returns the adapter whose host leads a common time, and the one whose host follows.
@@ -65,6 +86,7 @@ pub(super) fn times_to_json(network: &NetworkPlan, hosts: &Hosts) -> Vec<Value> 
             "follows": follows,
             "apart_ns": terms.map(|it| it.error().0),
             "learnt_ns": terms.map(|it| it.learnt().0),
+            "gates": gated(it, hosts),
             "valid_ns": terms.map(|it| it.valid().0),
         })
     };

@@ -40,7 +40,9 @@ pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNe
         for gates in &link.gates {
             if let WireEnd::Adapter { host, adapter } = gates.end {
                 let device = systems[host].adapters[adapter].device;
-                network.gate(card(host, device), gates.list.clone());
+                let time = joints.times.iter().find_map(|it| it.at(&link.name));
+                let time = time.map(|(leads, error)| (joints.world(leads), error));
+                network.gate(card(host, device), gates.list.clone(), time);
             }
         }
     }

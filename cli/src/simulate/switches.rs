@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn frames_outside_of_their_windows_are_findings() {
         let network = diapason_sim::EthernetNetwork::new(Vec::new()).unwrap();
-        network.gate(7, diapason_tsn::GateList::open(1_000));
+        network.gate(7, diapason_tsn::GateList::open(1_000), None);
         let mut books = network.gated();
         let report = |books: &[GatedBooks]| {
             let named = books.iter().map(|it| (String::from("h:nic0"), it));

@@ -50,6 +50,11 @@ impl PromisedTime {
         promised.collect()
     }
 
+    /// Returns the host that leads and the bound, if this is the common time of a wire.
+    pub(super) fn at(&self, wire: &str) -> Option<(usize, Nanos)> {
+        (self.wire == wire).then_some((self.ends[0].0, self.bound))
+    }
+
     /// Returns what was seen of it in a run. `world` returns the world's clock as a host sees it.
     pub(super) fn seen(&self, runs: &[FinishedRun], world: impl Fn(usize) -> OwnClock) -> SeenTime {
         let rows = self.ends.map(|(host, adapter)| {
@@ -60,31 +65,33 @@ impl PromisedTime {
         let clocks: [&dyn Fn(Nanos) -> Nanos; 2] = [&|at| one.own(at), &|at| other.own(at)];
         let (furthest, compared) = apart([&rows[0], &rows[1]], clocks);
         let lost = [0, 1].map(|end| lost(&rows[end]));
-        // A server says its first report after it began. So no host is blamed too early.
-        let firsts = [0, 1].map(|end| rows[end].first().map(|row| clocks[end](row.at)));
+        let firsts = [0, 1].map(|end| rows[end].first().map(|row| clocks[end](row.report.begun)));
         let begun = firsts.into_iter().collect::<Option<Vec<_>>>();
         let begun = begun.into_iter().flatten().max().unwrap_or(Nanos::FOREVER);
         let learnt = [0, 1].map(|end| learnt(&rows[end], begun, clocks[end]));
-        SeenTime { promised: self.clone(), furthest: Nanos(furthest), compared, lost, learnt }
+        let last = rows.each_ref().map(|rows| rows.last().map(|row| row.report));
+        let discarded = last.map(|last| last.map_or([0, 0], |it| [it.without, it.unsent]));
+        let furthest = Nanos(furthest);
+        SeenTime { promised: self.clone(), furthest, compared, lost, learnt, discarded }
     }
 }
 
-/// The reports of a host around its first one with the time, each so long after both servers ran.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Learnt {
-    /// The last report before, which had no time.
-    without: Option<Nanos>,
-    /// The first report that had the time.
-    with: Option<Nanos>,
+/// When a host knew the time, counted from when both servers ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Learnt {
+    /// It first knew the time so long after that.
+    After(Nanos),
+    /// Its last report came so long after that, and it had not known the time yet.
+    NotIn(Nanos),
 }
 
 /// Returns when a host knew the time, from its reports. Both servers ran at `begun`, and `world`
 /// returns when the host's clock said a time.
 fn learnt(rows: &[TimeRow], begun: Nanos, world: impl Fn(Nanos) -> Nanos) -> Learnt {
-    let since = |row: &TimeRow| world(row.at) - begun;
-    let first = rows.iter().position(|row| row.report.common.is_some());
-    let before = rows.get(..first.unwrap_or(rows.len())).unwrap_or_default();
-    Learnt { without: before.last().map(since), with: first.map(|first| since(&rows[first])) }
+    let since = |at: Nanos| world(at) - begun;
+    let known = rows.iter().find_map(|row| row.report.known);
+    let last = rows.last().map_or(Nanos::ZERO, |row| row.at);
+    known.map_or_else(|| Learnt::NotIn(since(last)), |known| Learnt::After(since(known)))
 }
 
 /// Returns in how many reports a host did not know the time after it had known it.
@@ -101,6 +108,9 @@ pub(crate) struct SeenTime {
     compared: u64,
     lost: [u64; 2],
     learnt: [Learnt; 2],
+    /// Frames that gates of each host did not let pass without the time: until it was first known,
+    /// and since then.
+    discarded: [[u64; 2]; 2],
 }
 
 impl SeenTime {
@@ -117,19 +127,36 @@ impl SeenTime {
             format!("{name} lost the common time of the wire {wire}, in {lost} of its reports")
         });
         let late = names.iter().zip(self.learnt).filter_map(|(name, learnt)| {
-            let after = learnt.without.filter(|after| after > promised)?;
-            Some(format!(
-                "{name} did not know the common time of the wire {wire} yet {after} after both \
-                 servers ran, and {promised} is promised"
-            ))
+            let (Learnt::After(after) | Learnt::NotIn(after)) = learnt;
+            let verb = if learnt == Learnt::After(after) { "first knew" } else { "did not know" };
+            (after > *promised).then(|| {
+                format!(
+                    "{name} {verb} the common time of the wire {wire} {after} after both servers \
+                     ran, and {promised} is promised"
+                )
+            })
         });
-        beyond.into_iter().chain(lost).chain(late).collect()
+        let discarded = names.iter().zip(self.discarded).filter(|(_, it)| it[1] > 0);
+        let discarded = discarded.map(|(name, [_, unsent])| {
+            format!(
+                "{name} discarded {unsent} frames of programs, because it had lost the common time \
+                 of the wire {wire} by which its gates go"
+            )
+        });
+        beyond.into_iter().chain(lost).chain(late).chain(discarded).collect()
     }
 
-    /// Returns when both hosts had reported the time.
+    /// Returns when both hosts knew the time.
     fn known(&self) -> Option<Nanos> {
-        let [one, other] = self.learnt.map(|it| it.with);
-        Some(one?.max(other?))
+        match self.learnt {
+            [Learnt::After(one), Learnt::After(other)] => Some(one.max(other)),
+            _ => None,
+        }
+    }
+
+    /// Returns how many frames gates did not let pass before their host first knew the time.
+    fn without(&self) -> u64 {
+        self.discarded.iter().map(|[without, _]| without).sum()
     }
 
     /// Returns the host that follows, and that its time was never compared, if it was not.
@@ -145,7 +172,9 @@ impl SeenTime {
     /// Returns the table of several; nothing without one.
     pub(crate) fn render(all: &[SeenTime]) -> String {
         let right = |name| (name, Align::Right);
-        let columns = ["apart", "bound", "compared", "lost", "known after", "at most"].map(right);
+        let columns =
+            ["apart", "bound", "compared", "lost", "known after", "at most", "unsent before"];
+        let columns = columns.map(right);
         let mut table = TextTable::new(&[&[("common time", Align::Left)][..], &columns].concat());
         for it in all {
             let PromisedTime { wire, bound, learnt, .. } = &it.promised;
@@ -153,8 +182,9 @@ impl SeenTime {
             let seen = if it.compared == 0 { "-".to_owned() } else { it.furthest.to_string() };
             let counts = [it.compared, lost].map(|count| count.to_string());
             let known = it.known().map_or("-".to_owned(), |known| known.to_string());
+            let learning = vec![known, learnt.to_string(), it.without().to_string()];
             let times = vec![wire.clone(), seen, bound.to_string()];
-            table.row([times, counts.to_vec(), vec![known, learnt.to_string()]].concat());
+            table.row([times, counts.to_vec(), learning].concat());
         }
         if all.is_empty() { String::new() } else { table.render() }
     }
@@ -167,6 +197,7 @@ impl SeenTime {
             "furthest_ns": self.furthest.0,
             "learnt_bound_ns": self.promised.learnt.0,
             "learnt_ns": self.known().map(|known| known.0),
+            "unsent_before": self.without(),
             "compared": self.compared,
             "lost": self.lost.iter().sum::<u64>(),
         })
@@ -180,7 +211,7 @@ mod tests {
 
     fn row(common: Option<u64>) -> TimeRow {
         let common = common.map(Nanos);
-        let report = TimeReport { adapter: 0, common, grandmaster: 1, unstamped: 0, lost: 0 };
+        let report = TimeReport { common, known: common, ..TimeReport::new(0, Nanos::ZERO) };
         TimeRow { process: 1, at: Nanos(1), report }
     }
 
@@ -195,8 +226,9 @@ mod tests {
         };
         let seen = |compared| {
             let promised = promised.clone();
-            let learnt = [Learnt::default(); 2];
-            SeenTime { promised, furthest: Nanos(0), compared, lost: [0, 0], learnt }.unmeasured()
+            let (learnt, lost, discarded) = ([Learnt::NotIn(Nanos(0)); 2], [0; 2], [[0; 2]; 2]);
+            let furthest = Nanos(0);
+            SeenTime { promised, furthest, compared, lost, learnt, discarded }.unmeasured()
         };
         assert_eq!(seen(1), None);
         let (host, sentence) = seen(0).unwrap();
@@ -211,14 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_report_with_the_time_ends_the_learning() {
+    fn the_server_says_when_it_first_knew_the_time() {
         let at = |at, common| TimeRow { at: Nanos(at), ..row(common) };
-        let rows = [at(1, None), at(2, None), at(3, Some(1)), at(4, None)];
+        let rows = [at(1, None), at(2, None), at(9, Some(3)), at(10, None)];
         let world = |at: Nanos| Nanos(10 * at.0);
-        let [without, with] = [10, 20].map(Nanos).map(Some);
-        assert_eq!(learnt(&rows, Nanos(10), world), Learnt { without, with });
-        assert_eq!(learnt(&rows[..2], Nanos(10), world), Learnt { without, with: None });
-        assert_eq!(learnt(&[], Nanos::FOREVER, world), Learnt::default());
+        assert_eq!(learnt(&rows, Nanos(10), world), Learnt::After(Nanos(20)));
+        assert_eq!(learnt(&rows[..2], Nanos(10), world), Learnt::NotIn(Nanos(10)));
+        assert_eq!(learnt(&[], Nanos::FOREVER, world), Learnt::NotIn(Nanos::ZERO));
     }
 
     #[test]
@@ -230,18 +261,28 @@ mod tests {
             bound: Nanos(10),
             learnt: Nanos(20),
         };
-        let learning = |furthest: u64, lost: [u64; 2], without: u64| {
+        let learning = |furthest: u64, lost: [u64; 2], second: Learnt, unsent: u64| {
             let (promised, furthest) = (promised.clone(), Nanos(furthest));
-            let learnt =
-                [0, without].map(Nanos).map(Some).map(|it| Learnt { without: it, with: None });
-            SeenTime { promised, furthest, compared: 3, lost, learnt }.findings()
+            let learnt = [Learnt::After(Nanos(0)), second];
+            let discarded = [[1, unsent], [2, 0]];
+            SeenTime { promised, furthest, compared: 3, lost, learnt, discarded }
         };
-        let seen = |furthest, lost| learning(furthest, lost, 0);
+        let findings = |second, unsent| learning(10, [0, 0], second, unsent).findings();
+        let seen =
+            |furthest, lost| learning(furthest, lost, Learnt::After(Nanos(20)), 0).findings();
         assert_eq!(seen(10, [0, 0]), Vec::<String>::new());
-        assert_eq!(learning(10, [0, 0], 20), Vec::<String>::new());
-        let late = "drive did not know the common time of the wire wire yet 21 ns after both \
-                    servers ran, and 20 ns is promised";
-        assert_eq!(learning(10, [0, 0], 21), [late]);
+        assert_eq!(findings(Learnt::NotIn(Nanos(20)), 0), Vec::<String>::new());
+        let late = "drive did not know the common time of the wire wire 21 ns after both servers \
+                    ran, and 20 ns is promised";
+        assert_eq!(findings(Learnt::NotIn(Nanos(21)), 0), [late]);
+        assert_eq!(
+            findings(Learnt::After(Nanos(21)), 0),
+            [late.replace("did not know", "first knew")]
+        );
+        let unsent = "station discarded 5 frames of programs, because it had lost the common time \
+                      of the wire wire by which its gates go";
+        assert_eq!(findings(Learnt::After(Nanos(20)), 5), [unsent]);
+        assert_eq!(learning(10, [0, 0], Learnt::NotIn(Nanos(0)), 0).without(), 3);
         let beyond = "the common times of the wire wire were 11 ns apart, and 10 ns is promised";
         assert_eq!(seen(11, [0, 0]), [beyond]);
         let lost = "drive lost the common time of the wire wire, in 2 of its reports";

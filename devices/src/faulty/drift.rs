@@ -7,7 +7,7 @@ use diapason_usb::{Setup, Speed};
 const MILLION: i64 = 1_000_000;
 
 /// From some host's time on the clock goes faster by so many parts per million.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Rate {
     from: Nanos,
     ppm: i32,
@@ -27,7 +27,7 @@ impl Rate {
 }
 
 /// The clock of a device, with the rates that it has in turn.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct OwnClock(Vec<Rate>);
 
 impl OwnClock {

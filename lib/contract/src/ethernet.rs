@@ -204,11 +204,14 @@ pub const SEND_GATES: &str = "netd.send.gates";
 /// that it has to fetch is on the wire, in ns.
 pub const FETCH_NS: u64 = 5_000;
 
+/// Buffers of an adapter with gates that only frames of a common time use: those of two turns.
+pub const TIME_BUFFERS: usize = 8;
+
 /// Returns how many frames of a socket may wait behind the gates of an adapter with so many sockets
 /// that send. The rest waits in the socket's pipe, so no socket takes the room of another.
 #[must_use]
 pub const fn gated_room(senders: usize) -> usize {
-    (RING - 1) / if senders == 0 { 1 } else { senders }
+    (RING - TIME_BUFFERS - 1) / if senders == 0 { 1 } else { senders }
 }
 
 /// The gates of an adapter.

@@ -118,6 +118,38 @@ fn servers_are_told_the_terms() {
     assert!(processes.iter().all(|it| it.setting(TIME_SETTING).is_empty()));
 }
 
+/// Adds gates to the adapter of the station.
+fn gated(guard: &str, drift: &str) -> Vec<String> {
+    let keys = format!(
+        "{drift}time_losses = 3\n[[ethernet.gates]]\nend = \"station:nic0\"\nguard = \"{guard}\"\n\
+         entries = [\"S 40 3ms\", \"S 3f 3ms\"]\n"
+    );
+    let (_, plan) = plan(&[
+        (LIST, "time_losses = 3", &keys),
+        (LIST, "period = \"4ms\"", "period = \"8ms\""),
+        (LIST, "period = \"2ms\"", "period = \"4ms\""),
+        (LIST, "latency = \"5ms\"", "latency = \"12ms\""),
+        (LIST, "latency = \"20ms\"", "latency = \"12ms\""),
+    ]);
+    titles(&plan)
+}
+
+/// The guard has room for turns of the time, for its frames ahead, and for clocks that run apart.
+#[test]
+fn gates_beside_a_common_time_need_a_longer_guard() {
+    assert_eq!(gated("710us", ""), Vec::<String>::new());
+    let short = gated("690us", "");
+    assert!(short.iter().any(|it| it.contains("a frame may take")), "{short:#?}");
+    let needed = |drift: &str| {
+        let titles = gated("690us", drift);
+        let title = titles.iter().find_map(|it| it.split_once("a frame may take ")).unwrap();
+        title.1.split_once(" us").unwrap().0.parse::<f64>().unwrap()
+    };
+    // 1,800 millionths of 700 us are 1.3 us.
+    let more = needed("time_drift = 1000\n") - needed("");
+    assert!((1.2..1.4).contains(&more), "{more}");
+}
+
 /// The server watches what comes to an adapter without flows, because the time relies on it.
 #[test]
 fn the_frames_that_come_are_watched() {

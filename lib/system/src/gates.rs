@@ -22,7 +22,7 @@ const ENTRY: &str = "entries = [\"S 20 62us\", \"S df 63us\"]";
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdapterGates {
     pub end: WireEnd,
-    /// Their list, by the clock of the adapter's host.
+    /// Their list, by the common time of the wire, or by the clock of the adapter's host.
     pub list: GateList,
     /// The time in which the server is sure to have a frame on the wire, in ns.
     pub guard_ns: u64,

@@ -105,7 +105,7 @@ pub use system::{
     ServedBy, ServerSpec, Setting, System, UdpPort, VcpuSpec, WorkSpec,
 };
 pub use value::{KnownKey, ValueKind};
-pub use wire_time::WireTime;
+pub use wire_time::{SLEW_PPM, WireTime};
 pub use wires::{EthernetLink, Switch, WireEnd};
 
 use declared::Declared;

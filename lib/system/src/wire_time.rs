@@ -2,7 +2,6 @@
 //! what the bound of their clocks follows from.
 
 use crate::diagnostics::{Problem, Report};
-use crate::gates::AdapterGates;
 use crate::hosts::HostSpec;
 use crate::source::{At, Span};
 use crate::table::Table;
@@ -15,6 +14,10 @@ const WANDER_MAX: u64 = 1_000_000;
 const LOSSES_MAX: u64 = 100;
 const DRIFT: u64 = 100;
 const WANDER: u64 = 20;
+
+/// How fast a clock approaches the computed time. The error of a rate that stamps of microseconds
+/// give is a tenth of it.
+pub const SLEW_PPM: u32 = 500;
 
 /// The common time of the two hosts at a wire. All numbers but `leads` are assumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +62,16 @@ pub(crate) fn read(table: &mut Table<'_, '_>) -> DeclaredTime {
     time
 }
 
+impl WireTime {
+    /// Returns by how many millionths a clock of a host and the common time that it shows differ
+    /// in their rates at most: what two clocks drift apart, and [`SLEW_PPM`]. Both ways of
+    /// comparing are in it, since (1 + p)/(1 - p) exceeds 1 + 2p by less than three millionths.
+    #[must_use]
+    pub const fn rate_ppm(&self) -> u64 {
+        2 * self.drift_ppm as u64 + SLEW_PPM as u64 + 10
+    }
+}
+
 impl DeclaredTime {
     /// Returns each number that is there, with its place.
     fn keys(&self) -> impl Iterator<Item = (&'static str, Span)> {
@@ -72,12 +85,12 @@ impl DeclaredTime {
     }
 }
 
-/// Returns the common time of a wire with these ends and gates, if it has one. Reports what cannot
+/// Returns the common time of a wire with these ends, if it has one. Reports what cannot
 /// be.
 pub(crate) fn resolve(
     declared: &DeclaredTime,
     ends: &[(&str, WireEnd)],
-    (gates, hosts): (&[AdapterGates], &[HostSpec]),
+    hosts: &[HostSpec],
     report: &mut Report,
 ) -> Option<WireTime> {
     let leads = declared.leads.as_ref()?;
@@ -93,10 +106,6 @@ pub(crate) fn resolve(
         let title = format!("`{}` is no adapter at this wire", leads.value);
         return refuse(title, "write the adapter of its `ends` whose host leads");
     };
-    if !gates.is_empty() {
-        let title = "gates of an adapter keep the time of their own host".to_owned();
-        return refuse(title, "remove `time`, or the gates of this wire");
-    }
     let small = |at: &Option<At<u64>>, otherwise: u64| {
         u32::try_from(at.as_ref().map_or(otherwise, |at| at.value)).unwrap_or(u32::MAX)
     };

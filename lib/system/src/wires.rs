@@ -176,7 +176,7 @@ pub(crate) fn resolve(
         let written: Vec<(&str, WireEnd)> =
             declared.ends.iter().map(|text| text.value.as_str()).zip(ends).collect();
         let gates = gates::resolve(&declared.gates, &written, (speed, hosts), report);
-        let time = wire_time::resolve(&declared.time, &written, (&gates, hosts), report);
+        let time = wire_time::resolve(&declared.time, &written, hosts, report);
         found.push(EthernetLink { name, ends, speed, delay_ns, pulled, gates, time });
     }
     one_address_each(&found, links, hosts, report);

@@ -236,8 +236,7 @@ fn a_common_time_is_of_two_adapters() {
         end = \"station:nic0\"\nguard = \"250us\"\nentries = [\"S ff 2ms\"]",
         1,
     );
-    let gated = parse_any(LIST, &gated, |file| Ok((file.to_owned(), example(file)))).unwrap_err();
-    assert_eq!(gated.items()[0].title, "gates of an adapter keep the time of their own host");
+    parse_any(LIST, &gated, |file| Ok((file.to_owned(), example(file)))).unwrap();
 }
 
 #[test]

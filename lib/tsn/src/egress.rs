@@ -124,6 +124,17 @@ impl<T> Egress<T> {
         EgressStep::Waits { until_ns }
     }
 
+    /// Ends the frame that is on the wire. The caller knows that the wire is free, and may go on
+    /// with an earlier time: its clock may have been set.
+    pub fn ends(&mut self) {
+        (self.sending, self.busy_until_ns) = (None, 0);
+    }
+
+    /// Takes all frames out of the queues.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.queues.iter_mut().flat_map(|queue| queue.drain(..)).map(|queued| queued.item)
+    }
+
     /// Returns the gate list that the transmitter follows.
     #[must_use]
     pub fn gates(&self) -> &GateList {

@@ -9,7 +9,7 @@ use crate::wire::{CHECKSUM, SHORTEST};
 use crate::{CLASSES, Egress, EgressStep, GAP, GateList, GateRefusal, LinkRate, PREAMBLE, Shaping};
 
 /// The queues of an adapter, and the gates by which a thread empties them. Times that it is given
-/// must never go back.
+/// must never go back while a frame is on the wire.
 #[derive(Clone, Debug)]
 pub struct PacedEgress<T> {
     egress: Egress<T>,
@@ -52,6 +52,16 @@ impl<T> PacedEgress<T> {
     /// later, and `end_ns` is the time from which the adapter has none.
     pub fn step(&mut self, now_ns: u64) -> EgressStep<T> {
         self.egress.step(now_ns)
+    }
+
+    /// Ends the frame that was sent, as [`Egress::ends`] does.
+    pub fn ends(&mut self) {
+        self.egress.ends();
+    }
+
+    /// Takes all frames out of the queues.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.egress.drain()
     }
 
     /// Returns how many frames of a class wait.

@@ -1,17 +1,21 @@
 //! Two hosts whose Ethernet servers keep a common time, in the simulator: their times are never
 //! further apart than the terms say, while clocks run apart, after the wire was pulled, and after a
-//! stranger flooded it.
+//! stranger flooded it. Gates of a host that follows keep the windows of the host that leads.
 
 use super::ethernet::{Change, list};
 use crate::tally::Tally;
+use clap::Parser;
 use diapason::Workspace;
+use diapason::arguments::{CommandLine, execute};
+use diapason::failure::{HOLDS, UNPROVED};
 use diapason::metal::Built;
 use diapason::outcome::{TimeRow, apart};
 use diapason::plan::{CommonTerms, CommonTime, NetworkPlan};
 use diapason::session::Session;
-use diapason::simulate::{Joined, Joints, Seat, together};
+use diapason::simulate::{Joined, Joints, PromisedTime, Seat, together};
 use diapason_abi::Nanos;
 use diapason_devices::faulty::OwnClock;
+use diapason_sim::GatedBooks;
 use diapason_system::{Hosts, RunOptions, parse_fault};
 
 const EXAMPLE: &str = "ethernet-time.toml";
@@ -25,11 +29,30 @@ const SLOW: [Change; 2] = [
 ];
 const PULLED: Change = (EXAMPLE, "delay = \"500ns\"", "delay = \"500ns\"\npulled = [\"25s 3s\"]");
 
+/// The other host leads, and the one that sends keeps gates by its time.
+const GATED: [Change; 8] = [
+    (EXAMPLE, "time = \"station:nic0\" ", "time = \"drive:nic0\" "),
+    (
+        EXAMPLE,
+        "# frames of a kind that may be lost in a row\n",
+        "\n[[ethernet.gates]]\nend = \"station:nic0\"\nguard = \"710us\"\n\
+        entries = [\"S 40 3ms\", \"S 3f 3ms\"]\n",
+    ),
+    (EXAMPLE, "period = \"4ms\"", "period = \"8ms\""),
+    (EXAMPLE, "period = \"2ms\"", "period = \"4ms\""),
+    ("ethernet/station.toml", "arguments = [4000", "arguments = [8000"),
+    ("ethernet/station.toml", "arguments = [2000", "arguments = [4000"),
+    (EXAMPLE, "latency = \"5ms\"", "latency = \"12ms\""),
+    (EXAMPLE, "latency = \"20ms\"", "latency = \"12ms\""),
+];
+/// Frames of each class that such a host sends in a run at least.
+const GATED_LEAST: u64 = 4_000;
+
 /// A run of both hosts.
 struct Case {
     name: &'static str,
     changes: Vec<Change>,
-    /// A fault at the host that follows, in words of the command line.
+    /// A fault at the drive, in words of the command line.
     fault: Option<&'static str>,
 }
 
@@ -42,11 +65,45 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
         case("after its wire was pulled", &[PULLED], None),
         case("after a flood", &[], Some("25s flood nic0 20000 3s")),
     ];
-    for case in cases {
+    let gated = |name, changes: &[Change], fault| Case {
+        changes: [&GATED[..], changes].concat(),
+        ..case(name, &[], fault)
+    };
+    let all_gated = [
+        gated("and gates go by it while its master is slow", &[], None),
+        gated("and gates go by it while its master is fast", &SLOW, None),
+        gated("and gates go by it after its wire was pulled", &[PULLED], None),
+        Case {
+            changes: GATED[1..].to_vec(),
+            ..case("and gates of the master go by it", &[], None)
+        },
+        gated("and gates go by it after a flood", &[], Some("25s flood nic0 20000 3s")),
+    ];
+    let name = "simulator: Ethernet: flows through gates by a common time hold once it is known";
+    if name.contains(part) {
+        tally.step(name, || holds(workspace));
+    }
+    for case in cases.into_iter().chain(all_gated) {
         let name = format!("simulator: Ethernet: hosts have a common time {}", case.name);
         if name.contains(part) {
             tally.step(&name, || keeps(workspace, built, &case));
         }
+    }
+}
+
+/// Checks the verdict of the command. Messages that are lost while gates are closed break nothing.
+fn holds(workspace: &Workspace) -> Result<(), String> {
+    let list = workspace.root().join("examples/ethernet-gates-time.toml");
+    let list = list.display().to_string();
+    let verdict = |length: &str| {
+        let words = ["diapason", "sim", &list, "--for", length];
+        let line = CommandLine::try_parse_from(words).map_err(|error| error.to_string())?;
+        execute(line.command).map_err(|failure| failure.to_string())
+    };
+    // Nobody knows the time after 5 s, and nothing is measured.
+    match (verdict("30s")?, verdict("5s")?) {
+        (HOLDS, UNPROVED) => Ok(()),
+        codes => Err(format!("exit codes {codes:?}")),
     }
 }
 
@@ -62,15 +119,19 @@ fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String
         return Err(format!("{:?}", network.times));
     };
     let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+    let times = PromisedTime::of(&list, &network);
     let Hosts { hosts, cables, ethernet, switches, .. } = list;
     let drifts: Vec<i32> = hosts.iter().map(|host| host.drift_ppm).collect();
     let worlds: Vec<OwnClock> = drifts.iter().map(|ppm| OwnClock::world(*ppm)).collect();
+    let is_gated = case.changes.contains(&GATED[1]);
+    let follows = case.changes.contains(&GATED[0]);
     let is_pulled = case.changes.contains(&PULLED);
     let assemble = |host: diapason_system::HostSpec| {
         Session::assemble(host.system, built.clone(), options).map_err(|it| it.to_string())
     };
     let sessions = hosts.into_iter().map(assemble).collect::<Result<Vec<Session>, String>>()?;
-    let joined = Joined::By(Joints { cables, ethernet, switches, drifts, ..Joints::default() });
+    let joined =
+        Joined::By(Joints { cables, ethernet, switches, drifts, times, ..Joints::default() });
     let mut seats: Vec<_> = sessions.iter().map(|session| Seat::new(session, ())).collect();
     if let Some(words) = case.fault {
         let fault = parse_fault(&sessions[1].system, words).map_err(|it| it.to_string())?;
@@ -88,12 +149,13 @@ fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String
     if case.fault.is_some() && sessions[1].judge(&ran[1].run).findings().is_empty() {
         return Err("no flood was noticed".into());
     }
-    let rows = [0, 1].map(|host: usize| &ran[host].run.outcome.times[..]);
+    let ends = if follows { [1, 0] } else { [0, 1] };
+    let rows = ends.map(|host: usize| &ran[host].run.outcome.times[..]);
     let world = |host: usize| {
         let clock = &worlds[host];
         move |at: Nanos| clock.own(at)
     };
-    let (leader, follower) = (world(0), world(1));
+    let (leader, follower) = (world(ends[0]), world(ends[1]));
     let (furthest, compared) = apart(rows, [&leader, &follower]);
     let bound = terms.error().0;
     println!("{furthest} of {bound} ns, compared {compared} times: {:?}", rows[1].last());
@@ -101,18 +163,44 @@ fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String
         return Err(format!("{furthest} of {bound} ns, compared {compared} times: {rows:?}"));
     }
     rows.into_iter().try_for_each(|rows| learns(rows, terms.learnt()))?;
-    known(rows[1], (is_pulled, case.fault.is_some()))
+    let trouble = (is_pulled, case.fault.is_some());
+    if is_gated {
+        windows(&ran[0].gated, rows[usize::from(follows)].last(), bound, trouble)?;
+    }
+    known(rows[1], trouble)
 }
 
-/// Checks that no report from so long after the first one on comes before the time is known.
+/// Checks that a host with gates kept its windows, and that it discarded frames before it first
+/// knew the time. Only a host that lost the time does so later: it has when its wire was pulled.
+fn windows(
+    gated: &[GatedBooks],
+    last: Option<&TimeRow>,
+    bound: u64,
+    (is_pulled, is_flooded): (bool, bool),
+) -> Result<(), String> {
+    println!("{gated:?}");
+    let kept = gated.iter().all(|books| {
+        let sent = books.sent.iter().filter(|sent| **sent > GATED_LEAST).count();
+        let longest = books.longest.iter().max().is_some_and(|it| it.0 <= bound);
+        sent == 2 && longest && books.outside.iter().all(|outside| *outside == 0)
+    });
+    let discarded = last.is_some_and(|TimeRow { report, .. }| {
+        report.without > 0 && (is_flooded || is_pulled == (report.unsent > 0))
+    });
+    match gated.len() == 1 && kept && discarded {
+        true => Ok(()),
+        false => Err(format!("windows were not kept: {gated:?}, {last:?}")),
+    }
+}
+
+/// Checks that a host first knew the time no later than so long after its server began.
 fn learns(rows: &[TimeRow], learnt: Nanos) -> Result<(), String> {
-    let begun = rows.first().map_or(Nanos::ZERO, |row| row.at);
-    let first = rows.iter().find(|row| row.report.common.is_some()).map(|row| row.at - begun);
-    println!("known {first:?} after the first report, {learnt} is stated");
-    let mut without = rows.iter().take_while(|row| row.report.common.is_none());
-    match without.find(|row| row.at - begun > learnt) {
-        Some(row) => Err(format!("the time is not known at {}", row.at)),
-        None => Ok(()),
+    let last = rows.last().ok_or("a server reported nothing")?.report;
+    let known = last.known.ok_or("a host never knew the time")? - last.begun;
+    println!("known {known} after the server began, {learnt} is stated");
+    match known <= learnt {
+        true => Ok(()),
+        false => Err(format!("the time is first known after {known}, and {learnt} is stated")),
     }
 }
 

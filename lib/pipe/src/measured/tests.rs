@@ -86,9 +86,18 @@ fn any_of_frames(kind: u64, [a, b, c, d]: [u64; 4]) -> Measurement {
     }
     if kind == 15 {
         let common = (d & 1 == 0).then_some(Nanos(a));
-        let (grandmaster, unstamped, lost) = (b, c, d);
-        let report = TimeReport { adapter: number, common, grandmaster, unstamped, lost };
-        return Measurement::Time(report);
+        let known = (c & 1 == 0).then_some(Nanos(b));
+        let (begun, without, unsent) = (Nanos(a ^ b), a ^ c, a ^ d);
+        return Measurement::Time(TimeReport {
+            common,
+            grandmaster: b,
+            unstamped: c,
+            lost: d,
+            known,
+            without,
+            unsent,
+            ..TimeReport::new(number, begun)
+        });
     }
     let (end, part, counts) = (FrameEnd::Server, (d & 1) as u8, [a as u32; 16]);
     Measurement::Discards(DiscardReport { end, number, part, counts })

@@ -16,17 +16,44 @@ pub struct TimeReport {
     pub unstamped: u64,
     /// Messages that came faster than the server hears them.
     pub lost: u64,
+    /// The host's clock when the server began to keep the time.
+    pub begun: Nanos,
+    /// The host's clock when the server first saw that it knows the time; `None` before.
+    pub known: Option<Nanos>,
+    /// Frames of programs that the server discarded before it first knew the time, because its
+    /// gates go by it.
+    pub without: u64,
+    /// Frames that it discarded for this reason since then: it had lost the time.
+    pub unsent: u64,
 }
 
 impl TimeReport {
+    /// Returns the first report of an adapter, of a host that does not know the time.
+    #[must_use]
+    pub const fn new(adapter: u8, begun: Nanos) -> TimeReport {
+        TimeReport {
+            adapter,
+            common: None,
+            grandmaster: 0,
+            unstamped: 0,
+            lost: 0,
+            begun,
+            known: None,
+            without: 0,
+            unsent: 0,
+        }
+    }
+
     pub(super) fn values(&self) -> Values {
-        let common = self.common.unwrap_or(Nanos::FOREVER).0;
-        [common, self.grandmaster, self.unstamped, self.lost, 0, 0, 0, 0]
+        let TimeReport { grandmaster, unstamped, lost, begun, without, unsent, .. } = *self;
+        let [common, known] = [self.common, self.known].map(|it| it.unwrap_or(Nanos::FOREVER).0);
+        [common, grandmaster, unstamped, lost, begun.0, known, without, unsent]
     }
 
     pub(super) fn of(adapter: u8, values: Values) -> TimeReport {
-        let [common, grandmaster, unstamped, lost, ..] = values;
-        let common = Some(Nanos(common)).filter(|common| *common != Nanos::FOREVER);
-        TimeReport { adapter, common, grandmaster, unstamped, lost }
+        let [common, grandmaster, unstamped, lost, begun, known, without, unsent] = values;
+        let some = |time| Some(Nanos(time)).filter(|time| *time != Nanos::FOREVER);
+        let (common, known, begun) = (some(common), some(known), Nanos(begun));
+        TimeReport { adapter, common, grandmaster, unstamped, lost, begun, known, without, unsent }
     }
 }

@@ -233,9 +233,13 @@ impl<'a> Ethernet<'a> {
             .map(|(number, it)| {
                 let Bucket { burst, messages, per, jitter } = it.bucket;
                 let period_ns = (per.0 / messages.max(1)).max(1);
+                // Gates may go by a time that is slower than the host's, and see more at once.
+                let slower = self.stretched(end, period_ns) - period_ns;
+                let period_ns = period_ns.saturating_sub(slower).max(1);
                 // A burst is as many frames as may be so many periods late.
                 let early = (burst.max(1) - 1).saturating_mul(period_ns);
                 let jitter_ns = jitter.0 + it.jitter(BEFORE + number) + early;
+                let jitter_ns = self.stretched(end, jitter_ns);
                 let class = self.class_at(it, end);
                 let wire_ns = paced_ns(self.own(it, end), guard_ns);
                 TrafficFlow { class, wire_ns, period_ns, jitter_ns, burst: 1, phase: None }
@@ -250,7 +254,9 @@ impl<'a> Ethernet<'a> {
             burst: 1,
             phase: None,
         }));
-        traffic.extend(self.keeps_time(end).then(|| timed::traffic(link, flow)));
+        // Frames of the time pass no gates: the guard counts them.
+        let beside = gated.is_none() && self.keeps_time(end);
+        traffic.extend(beside.then(|| timed::traffic(link, flow)));
         let gates = match end {
             WireEnd::Port { switch, port } => self.hosts.switches[switch].gates(port),
             WireEnd::Adapter { .. } => {
@@ -261,7 +267,8 @@ impl<'a> Ethernet<'a> {
         let shaping = [Shaping::Strict; CLASSES];
         let model = PortModel { gates: &gates, rate, shaping: &shaping, flows: &traffic };
         let delays = model.delays().map_err(|refusal| self.overloaded(end, refusal))?;
-        Ok(delays[self.class_at(flow, end)].map_or(0, |delay| delay.most_ns))
+        let most = delays[self.class_at(flow, end)].map_or(0, |delay| delay.most_ns);
+        Ok(self.stretched(end, most))
     }
 
     fn overloaded(&self, end: WireEnd, refusal: GateRefusal) -> Missing {
@@ -320,7 +327,8 @@ impl<'a> Ethernet<'a> {
             WireEnd::Adapter { .. } => RING as u64 - 1,
         };
         // A frame of the common time is in the ring no longer than the last one that waits there.
-        let of_time = timed::sent(self.turns(end, window + Nanos(flow.jitter(BEFORE))));
+        let turns = self.turns(end, window + Nanos(flow.jitter(BEFORE)));
+        let of_time = if gated { 0 } else { timed::sent(turns) };
         (frames.fold(of_time, u64::saturating_add), room)
     }
 

@@ -2,19 +2,24 @@
 //! than their `guard` says. `docs/tsn.md` has the argument.
 
 use super::ethernet::{BEFORE, Ethernet};
-use super::wired::{link, occupies};
+use super::timed;
+use super::wired::{gates, link, longest, occupies};
 use crate::missing::Missing;
 use diapason_abi::Nanos;
 use diapason_contract::ethernet::FETCH_NS;
+use diapason_contract::time::TURN_NS;
 use diapason_system::{AdapterGates, WireEnd};
 use std::collections::BTreeSet;
+
+const MILLION: u64 = 1_000_000;
 
 impl Ethernet<'_> {
     /// Returns the most wake-ups in a closed window, besides those for frames that come: a frame
     /// may be over, or a gate opens.
     pub(super) fn gate_wakes(&self, gates: &AdapterGates, window: Nanos) -> u64 {
         let sent = self.given(gates, window);
-        sent.saturating_add(self.openings(gates, window))
+        let by_gates = Nanos(self.stretched(gates.end, window.0));
+        sent.saturating_add(self.openings(gates, by_gates))
     }
 
     /// Returns the most frames that an adapter behind gates gets in a closed window.
@@ -46,7 +51,10 @@ impl Ethernet<'_> {
 
     /// Checks that the server of gates is never later than their `guard` says.
     pub(super) fn guarded(&self, gates: &AdapterGates, busy: Nanos) -> Result<(), Missing> {
-        let needed = busy.0.saturating_add(FETCH_NS);
+        let given = busy.0.saturating_add(FETCH_NS).saturating_add(self.ahead(gates)?);
+        // The frame itself may last longer by the time of the gates, too.
+        let frame = link(self.hosts, gates.end).map_or(0, longest);
+        let needed = self.stretched(gates.end, given.saturating_add(frame)) - frame;
         if needed <= gates.guard_ns {
             return Ok(());
         }
@@ -59,5 +67,36 @@ impl Ethernet<'_> {
             "write at least `guard = \"{needed}ns\"`, or give the VCPU of its server more `budget`"
         );
         Err((what, help))
+    }
+
+    /// Returns the longest time that frames of the common time keep the wire after a frame behind
+    /// gates is with the adapter.
+    ///
+    /// When a frame is given, the one before is over. Those ahead of it were given after that one,
+    /// whose own time on its way was at most G and the frame. Its end leaves at most the turns of
+    /// that time on the wire, with G more for turns whose frames are given late. From then on
+    /// the wire carries a turn before the next begins, so at most one more is added.
+    fn ahead(&self, gates: &AdapterGates) -> Result<u64, Missing> {
+        let Some(link) = link(self.hosts, gates.end).filter(|_| self.keeps_time(gates.end)) else {
+            return Ok(0);
+        };
+        let each = timed::turn_ns(link);
+        if each > TURN_NS {
+            let at = self.place(gates.end);
+            let what = format!("the wire at `{at}` is too slow for gates beside a common time");
+            return Err((what, "use a faster wire, or remove `time` or the gates".to_owned()));
+        }
+        let window = gates.guard_ns.saturating_mul(2).saturating_add(longest(link));
+        Ok(self.turns(gates.end, Nanos(window)).saturating_add(1).saturating_mul(each))
+    }
+
+    /// Returns the longest time by the clock of the gates at an end while the clock of its host
+    /// counts this, and the other way round.
+    pub(super) fn stretched(&self, end: WireEnd, time: u64) -> u64 {
+        let timed = link(self.hosts, end).and_then(|link| link.time);
+        let gated = gates(self.hosts, end).is_some();
+        let Some(rate) = timed.filter(|_| gated).map(|it| it.rate_ppm()) else { return time };
+        let gained = (u128::from(time) * u128::from(rate)).div_ceil(u128::from(MILLION - rate));
+        time.saturating_add(u64::try_from(gained).unwrap_or(u64::MAX))
     }
 }

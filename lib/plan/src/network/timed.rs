@@ -2,8 +2,9 @@
 //! what it adds to the wire. `docs/gptp.md` says which times the terms consist of, and
 //! `lib/ether/src/timed.rs` how.
 
+use super::NetworkPlan;
 use super::ethernet::{Ethernet, Wired};
-use super::wired::{longest, on_wire};
+use super::wired::{Sender, longest, on_wire};
 use crate::missing::Missing;
 use diapason_abi::Nanos;
 use diapason_contract::ethernet::RING;
@@ -11,12 +12,10 @@ use diapason_contract::time::{SYNC_LOG, TURN_NS};
 use diapason_ether::station::TURN_FRAMES;
 use diapason_ether::timed::{TimeAssumed, TimeSite, sync_base};
 use diapason_gptp::{FRAME_MAX, HEAD, SyncRefusal, SyncTerms};
-use diapason_system::{Diagnostics, EthernetLink, Hosts, HostsPlace, WireEnd, WireTime};
+use diapason_system::{
+    Diagnostics, EthernetLink, Flow, Hosts, HostsPlace, SLEW_PPM, WireEnd, WireTime,
+};
 use diapason_tsn::TrafficFlow;
-
-/// How fast a clock approaches the computed time. The error of a rate that stamps of microseconds
-/// give is a tenth of it.
-const SLEW_PPM: u32 = 500;
 
 /// The common time of the hosts at a wire.
 #[derive(Clone, Debug)]
@@ -40,6 +39,11 @@ pub(super) const fn sent(turns: u64) -> u64 {
     turns.saturating_mul(TURN_FRAMES as u64)
 }
 
+/// Returns the time on a wire of all frames of a turn, in ns.
+pub(super) fn turn_ns(link: &EthernetLink) -> u64 {
+    TURN_FRAMES as u64 * on_wire(link, (FRAME_MAX - HEAD) as u64, false)
+}
+
 /// Returns the frames of the common time at the adapter that sends a flow. Each turn begins so long
 /// after the one before, and is done when the server is idle, as the frames of the flow are.
 pub(super) fn traffic(link: &EthernetLink, flow: &Wired<'_>) -> TrafficFlow {
@@ -50,6 +54,18 @@ pub(super) fn traffic(link: &EthernetLink, flow: &Wired<'_>) -> TrafficFlow {
         jitter_ns: flow.served(),
         burst: TURN_FRAMES as u64,
         phase: None,
+    }
+}
+
+impl NetworkPlan {
+    /// Returns how long after the start messages of a flow may be lost, if it passes gates that go
+    /// by a common time. They are closed until their host knows the time.
+    #[must_use]
+    pub fn promised_after(&self, hosts: &Hosts, flow: &Flow) -> Option<Nanos> {
+        let [from, _] = Sender::ends(flow)?;
+        let end = from.end(hosts);
+        let time = self.times.iter().find(|it| hosts.ethernet[it.wire].gates(end).is_some())?;
+        time.terms.as_ref().ok().map(|terms| terms.sync.learnt())
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::send::Sending;
 use core::sync::atomic::{AtomicBool, Ordering};
-use diapason_contract::ethernet::AdapterNames;
+use diapason_contract::ethernet::{AdapterNames, AdapterTerms};
 use diapason_contract::time::{GptpTerms, SEND_TIME, TIME_SETTING, TURN_NS};
 use diapason_ether::stamps;
 use diapason_ether::station::{HEARD_MAX, HeardFrame, TimeReceiver, TimeStation};
@@ -75,23 +75,30 @@ pub(crate) struct Timekeeper {
     next: Nanos,
     /// A turn is due then, if none is asked for before.
     due: Nanos,
+    /// The frames of programs that were discarded, and what else a report says beside the node.
+    told: TimeReport,
 }
 
 impl Timekeeper {
     /// Returns the half, and starts the adapter's stamps, if the description asks for a common
-    /// time. The adapter has this address.
+    /// time.
     ///
     /// # Errors
     /// `Absent` if no time follows from the terms, `Busy` if somebody has it.
-    pub fn open(card: &CardSender, mac: [u8; 6]) -> Result<Option<Timekeeper>, Errno> {
-        let Some(told) = GptpTerms::of(settings::read().get(TIME_SETTING)) else { return Ok(None) };
-        let terms = SyncTerms::new(SyncBase::of(&told.base)).map_err(|_| Errno::Absent)?;
+    pub fn open(
+        card: &CardSender,
+        &AdapterTerms { number, mac, .. }: &AdapterTerms,
+    ) -> Result<Option<Timekeeper>, Errno> {
+        let setting = GptpTerms::of(settings::read().get(TIME_SETTING));
+        let Some(GptpTerms { priority, apart_ppm, base }) = setting else { return Ok(None) };
+        let terms = SyncTerms::new(SyncBase::of(&base)).map_err(|_| Errno::Absent)?;
         let heard = HEARD.reader().ok_or(Errno::Busy)?;
         stamps::start(card.registers(), GROUP);
-        let own = Grandmaster::free(told.priority, identity_of(mac));
-        let node = TimeNode::new(terms, own, [mac], time::now());
-        let station = TimeStation::new(node, terms.base().stamp, told.apart_ppm);
-        Ok(Some(Timekeeper { station, heard, next: Nanos::ZERO, due: Nanos::ZERO }))
+        let own = Grandmaster::free(priority, identity_of(mac));
+        let told = TimeReport::new(number, time::now());
+        let node = TimeNode::new(terms, own, [mac], told.begun);
+        let station = TimeStation::new(node, terms.base().stamp, apart_ppm);
+        Ok(Some(Timekeeper { station, heard, next: Nanos::ZERO, due: Nanos::ZERO, told }))
     }
 
     /// Does a turn if one is due. Returns when to look again.
@@ -105,6 +112,7 @@ impl Timekeeper {
         // A message that comes from here on asks for the next turn.
         TOLD.store(false, Ordering::Release);
         self.due = time::work(SEND_TIME, || self.turn(sending));
+        self.common(time::now());
         self.due.max(self.next)
     }
 
@@ -117,15 +125,36 @@ impl Timekeeper {
         })
     }
 
+    /// Returns the common time; `None` while the host does not know it. Notes when it is first
+    /// known.
+    pub fn common(&mut self, now: Nanos) -> Option<Nanos> {
+        let common = self.station.node().time(now);
+        self.told.known = self.told.known.or(common.and(Some(now)));
+        common
+    }
+
+    /// Counts a frame of a program that was discarded because the host does not know the time.
+    pub fn discards(&mut self) {
+        match self.told.known {
+            None => self.told.without += 1,
+            Some(_) => self.told.unsent += 1,
+        }
+    }
+
+    /// Returns the host's clock when the common time will be this, as far as is known now.
+    pub fn local(&self, common: Nanos) -> Option<Nanos> {
+        self.station.node().local(common)
+    }
+
     /// Returns the report on the time `now`.
-    pub fn report(&self, adapter: u8, now: Nanos) -> TimeReport {
+    pub fn report(&self, now: Nanos) -> TimeReport {
         let node = self.station.node();
         TimeReport {
-            adapter,
             common: node.time(now),
             grandmaster: node.grandmaster().map_or(0, u64::from_be_bytes),
             unstamped: self.station.unstamped(),
             lost: self.heard.lost(),
+            ..self.told
         }
     }
 }

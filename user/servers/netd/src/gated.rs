@@ -1,11 +1,18 @@
 //! Sending behind gates: frames wait in a queue for each class, and the adapter has at most one, in
 //! whose window it ends. `lib/tsn` decides which; this thread only has to be in time.
+//!
+//! Gates go by the common time if the host keeps one. While it does not know the time, all gates
+//! are closed, and frames of programs are discarded: none would be in time. Frames of the common
+//! time pass no gate. The guard has room for those that are ahead of a frame.
 
 extern crate alloc;
 
+use crate::clock::Timekeeper;
 use crate::send::{PAUSE, Sending};
 use alloc::vec::Vec;
-use diapason_contract::ethernet::{GateTerms, RING, SEND_FRAME, SEND_GATES, SOCKETS, gated_room};
+use diapason_contract::ethernet::{
+    GateTerms, RING, SEND_FRAME, SEND_GATES, SOCKETS, TIME_BUFFERS, gated_room,
+};
 use diapason_rt::{Errno, Nanos, time};
 use diapason_tsn::{EgressStep, GateEntry, GateList, LinkRate, PacedEgress};
 
@@ -20,6 +27,7 @@ struct Held {
 /// The sending half of an adapter with gates.
 pub(crate) struct Gated {
     sending: Sending,
+    keeper: Option<Timekeeper>,
     egress: PacedEgress<Held>,
     /// Buffers without a frame, one bit each.
     free: u64,
@@ -37,7 +45,12 @@ impl Gated {
     ///
     /// # Errors
     /// `Absent` if the gates are none that a description can have.
-    pub fn open(sending: Sending, terms: &GateTerms<'_>) -> Result<Gated, Errno> {
+    pub fn open(
+        mut sending: Sending,
+        keeper: Option<Timekeeper>,
+        terms: &GateTerms<'_>,
+    ) -> Result<Gated, Errno> {
+        sending.divide();
         let entry = |(mask, interval_ns)| GateEntry { mask, interval_ns };
         let entries: Vec<GateEntry> = terms.entries().map(entry).collect();
         let senders = sending.outlets.iter().flatten().count();
@@ -47,8 +60,8 @@ impl Gated {
         let egress = gates
             .and_then(|gates| PacedEgress::new(gates, rate, terms.guard_ns, RING))
             .map_err(|_| Errno::Absent)?;
-        let (free, waiting) = (u64::MAX, [0; SOCKETS]);
-        Ok(Gated { sending, egress, free, flying: None, waiting, room, given: 0 })
+        let (free, waiting) = (u64::MAX >> TIME_BUFFERS, [0; SOCKETS]);
+        Ok(Gated { sending, keeper, egress, free, flying: None, waiting, room, given: 0 })
     }
 
     /// Takes frames of programs and sends each in a window of its class, until a wait fails.
@@ -57,33 +70,60 @@ impl Gated {
     /// Those of waiting for programs.
     pub fn run(mut self) -> Result<(), Errno> {
         loop {
+            let sending = &mut self.sending;
+            let turn = self.keeper.as_mut().map_or(Nanos::FOREVER, |it| it.look(sending));
             let any = self.collect();
             let until = self.look();
             if !any {
-                self.sending.wait(until)?;
+                self.sending.wait(until.min(turn))?;
             }
-            self.sending.report(None);
+            self.sending.report(self.keeper.as_ref());
+        }
+    }
+
+    /// Returns the time by which gates go; `None` while they are closed.
+    fn time(&mut self, now: Nanos) -> Option<Nanos> {
+        self.keeper.as_mut().map_or(Some(now), |keeper| keeper.common(now))
+    }
+
+    /// Returns the host's clock at a time of the gates.
+    fn local(&self, time: Nanos) -> Nanos {
+        let keeper = self.keeper.as_ref();
+        keeper.map_or(time, |keeper| keeper.local(time).unwrap_or(Nanos::FOREVER))
+    }
+
+    /// Discards the frames that wait: the gates are closed.
+    fn close(&mut self) {
+        for Held { place, socket, .. } in self.egress.drain() {
+            self.free |= 1 << place;
+            self.waiting[socket] -= 1;
+            self.keeper.iter_mut().for_each(Timekeeper::discards);
         }
     }
 
     /// Queues at most one frame of each socket. Returns whether there was one.
     fn collect(&mut self) -> bool {
         let mut any = false;
+        let time = self.time(time::now());
         for socket in 0..SOCKETS {
             let place = self.free.trailing_zeros() as usize;
-            if place >= RING || self.waiting[socket] >= self.room {
+            let is_full = place >= RING || self.waiting[socket] >= self.room;
+            if is_full && time.is_some() {
                 continue;
             }
             let Some(outlet) = &mut self.sending.outlets[socket] else { continue };
             let Some(frame) = outlet.frames.pop() else { continue };
             any = true;
+            let Some(time) = time else {
+                self.keeper.iter_mut().for_each(Timekeeper::discards);
+                continue;
+            };
             let terms = outlet.terms;
             time::work(SEND_FRAME, || {
                 let Some(bytes) = self.sending.fill(place, &terms, &frame) else { return };
                 let class = usize::from(terms.priority.unwrap_or(0));
                 let held = Held { place, socket, bytes };
-                let now = time::now().0;
-                if self.egress.push(now, class, usize::from(bytes), held).is_err() {
+                if self.egress.push(time.0, class, usize::from(bytes), held).is_err() {
                     self.sending.foreign += 1;
                     return;
                 }
@@ -101,22 +141,29 @@ impl Gated {
             if now < end {
                 return end;
             }
-            if self.sending.card.settle() > 0 {
+            if self.sending.card.settle() > self.sending.later {
                 // It is late: it has no link.
                 return now + PAUSE;
             }
             (self.free, self.flying) = (self.free | 1 << place, None);
+            self.egress.ends();
         }
-        match time::work(SEND_GATES, || self.egress.step(now.0)) {
+        let Some(time) = self.time(now) else {
+            self.close();
+            return Nanos::FOREVER;
+        };
+        match time::work(SEND_GATES, || self.egress.step(time.0)) {
             EgressStep::Sends { item: Held { place, socket, bytes }, end_ns, .. } => {
                 time::work(SEND_GATES, || self.sending.give(place, bytes));
-                self.flying = Some((place, Nanos(end_ns)));
+                // The guard has room for a clock that is slower than the time.
+                let end = now + (Nanos(end_ns) - time);
+                self.flying = Some((place, end));
                 self.waiting[socket] -= 1;
                 self.given += 1;
                 self.sending.reports.given(self.given, time::now() - now);
-                Nanos(end_ns)
+                end
             }
-            EgressStep::Waits { until_ns } => Nanos(until_ns),
+            EgressStep::Waits { until_ns } => self.local(Nanos(until_ns)),
             EgressStep::Idle => Nanos::FOREVER,
         }
     }

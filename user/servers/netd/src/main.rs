@@ -62,7 +62,7 @@ fn serve() -> Result<(), Errno> {
     let (terms, names) = told()?;
     let (receiver, sender) = card::start(names.device, names.rings, terms.mac)?;
     receiver.moderate(terms.moderation_ns);
-    let timekeeper = Timekeeper::open(&sender, terms.mac)?;
+    let timekeeper = Timekeeper::open(&sender, &terms)?;
     *RECEIVE.0.lock()? = Some(receiver);
     thread::start(Vcpu::open(names.vcpu)?, "receive", PRIORITY, &RECEIVE)?;
     let settings = settings::read();
@@ -73,7 +73,7 @@ fn serve() -> Result<(), Errno> {
     let sending = Sending::open(sender, names, Reports::new(terms.number, all()), all())?;
     match GateTerms::of(settings.get(GATES_SETTING)) {
         None => sending.run(timekeeper),
-        Some(terms) => Gated::open(sending, &terms)?.run(),
+        Some(terms) => Gated::open(sending, timekeeper, &terms)?.run(),
     }
 }
 

@@ -46,7 +46,7 @@ impl Reports {
         }
         let report = self.adapter.report_mut();
         if let Some(keeper) = keeper {
-            let said = Measurement::Time(keeper.report(report.number, now));
+            let said = Measurement::Time(keeper.report(now));
             log::measured(&Reported { at: now, said }.words());
         }
         (report.sent, report.foreign, report.link) = (sent, foreign, link());

@@ -5,7 +5,7 @@ use crate::clock::Timekeeper;
 use crate::report::Reports;
 use diapason_contract::ethernet::{
     AdapterNames, FRAME_MAX, OUT_FRAMES, OutFrame, REST, RING, SEND_FRAME, SLOT_BYTES,
-    SOCKET_NAMES, SOCKETS, SocketTerms,
+    SOCKET_NAMES, SOCKETS, SocketTerms, TIME_BUFFERS,
 };
 use diapason_ether::Own;
 use diapason_netlib::card::CardSender;
@@ -36,6 +36,10 @@ pub(crate) struct Sending {
     sent: u64,
     /// Frames that were given to the adapter after the last event of the common time.
     behind: usize,
+    /// Frames of the common time that were given to the adapter after the last frame of a program.
+    pub later: usize,
+    /// The buffer of the last frame of the common time behind gates.
+    timed: Option<usize>,
     /// Frames that claim to be of somebody else, or that no gate ever lets pass.
     pub foreign: u64,
     pub reports: Reports,
@@ -70,6 +74,8 @@ impl Sending {
             ports,
             sent: 0,
             behind: 0,
+            later: 0,
+            timed: None,
             foreign: 0,
             reports,
         })
@@ -131,7 +137,7 @@ impl Sending {
     /// Gives the adapter a frame of the common time, whose stamp is wanted if it is an event. A
     /// frame that the adapter has no room for is lost.
     pub fn post_time(&mut self, frame: &[u8], is_event: bool) {
-        let Some(place) = self.card.vacant() else { return };
+        let Some(place) = self.time_place() else { return };
         let buffer = RING + place;
         self.buffers.copy(buffer as u16, frame);
         let (address, bytes) = (self.bus.bus_address(buffer * SLOT_BYTES), frame.len() as u16);
@@ -142,7 +148,27 @@ impl Sending {
             self.card.send(address, bytes);
             self.behind += 1;
         }
+        self.later += 1;
         self.sent += 1;
+    }
+
+    /// Lets frames of the common time use only the last [`TIME_BUFFERS`]: the others wait behind
+    /// gates.
+    pub fn divide(&mut self) {
+        self.timed = Some(0);
+    }
+
+    /// Returns the buffer of the next frame of the common time, if there is one.
+    fn time_place(&mut self) -> Option<usize> {
+        let Some(last) = self.timed else { return self.card.vacant() };
+        // The adapter sends in order. So a buffer is free again if fewer frames are unsent than
+        // were given since then.
+        if self.card.settle() >= TIME_BUFFERS {
+            return None;
+        }
+        let next = (last + 1) % TIME_BUFFERS;
+        self.timed = Some(next);
+        Some(RING - TIME_BUFFERS + next)
     }
 
     fn post(&mut self, place: usize, terms: &SocketTerms, frame: &OutFrame) {
@@ -167,6 +193,7 @@ impl Sending {
     pub fn give(&mut self, place: usize, bytes: u16) {
         self.card.send(self.bus.bus_address((RING + place) * SLOT_BYTES), bytes);
         self.behind += 1;
+        self.later = 0;
         self.sent += 1;
     }
 
