@@ -164,7 +164,7 @@ fn remarks(cabling: &Cabling, names: &[String], pairs: &[Pair], is_cube: bool) -
             let from = from.collect::<Vec<&str>>().join(", ");
             let _ =
                 writeln!(text, "# Shortest routes can deadlock: messages from {from} in a circle.");
-            ("up-and-down", Routes::up_down(topology))
+            ("up-and-down", Routes::up_down(topology, |_| true))
         }
     };
     let hops = (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to)));

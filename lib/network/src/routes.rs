@@ -69,18 +69,22 @@ impl Routes {
     }
 
     /// Returns routes that go up a tree of fewest hops from host 0, and then down. They stop
-    /// nowhere, whatever the network.
+    /// nowhere, whatever the network. Only hosts for which `forwards` is true pass messages on;
+    /// host 0 must be one of them.
     #[must_use]
-    pub fn up_down(topology: &Topology) -> Routes {
-        let levels = topology.distances(0, |_| true);
+    pub fn up_down(topology: &Topology, forwards: impl Fn(usize) -> bool) -> Routes {
+        let levels = topology.distances(0, &forwards);
         let rank = |host: usize| (levels[host], host);
-        let ways: Vec<Vec<Option<(bool, usize)>>> =
-            (0..topology.hosts).map(|to| up_then_down(topology, to, rank)).collect();
+        let passes = |host: usize, to: usize| host == to || forwards(host);
+        let ways: Vec<Vec<Option<(bool, usize)>>> = (0..topology.hosts)
+            .map(|to| up_then_down(topology, to, rank, |host| passes(host, to)))
+            .collect();
         Routes::by(topology, |host, to| {
             let (goes_down, hops) = ways[to][host]?;
             let good = |other: usize| {
                 let is_up = rank(other) < rank(host);
-                let Some((also_down, rest)) = ways[to][other] else { return false };
+                let way = ways[to][other].filter(|_| passes(other, to));
+                let Some((also_down, rest)) = way else { return false };
                 is_up != goes_down && rest + 1 == hops && (also_down || !goes_down)
             };
             topology.neighbours(host).find(|(_, other)| good(*other)).map(|(cable, _)| cable)
@@ -155,11 +159,13 @@ pub fn circle(mut follows: Vec<(Leg, Leg)>) -> Option<Vec<Leg>> {
 }
 
 /// Returns, of each host, whether a way to `to` only goes down, and the hops of the way it takes:
-/// the shortest way down, or else the way of the best host above it.
+/// the shortest way down, or else the way of the best host above it. Only hosts for which `passes`
+/// is true stand behind the first one.
 fn up_then_down(
     topology: &Topology,
     to: usize,
     rank: impl Fn(usize) -> (Option<usize>, usize),
+    passes: impl Fn(usize) -> bool,
 ) -> Vec<Option<(bool, usize)>> {
     let mut ways = alloc::vec![None; topology.hosts];
     ways[to] = Some((true, 0));
@@ -169,8 +175,8 @@ fn up_then_down(
             let below = rank(*host);
             topology.neighbours(*host).map(|it| it.1).filter(|up| rank(*up) < below).collect()
         };
-        let mut next: Vec<usize> =
-            reached.iter().flat_map(|it| -> Vec<usize> { above(it) }).collect();
+        let through = reached.iter().filter(|host| passes(**host));
+        let mut next: Vec<usize> = through.flat_map(|it| -> Vec<usize> { above(it) }).collect();
         next.retain(|host| ways[*host].is_none());
         if next.is_empty() {
             break;
@@ -181,7 +187,8 @@ fn up_then_down(
     let mut order: Vec<usize> = (0..topology.hosts).filter(|it| ways[*it].is_none()).collect();
     order.sort_unstable_by_key(|host| rank(*host));
     for host in order {
-        let above = topology.neighbours(host).filter(|(_, up)| rank(*up) < rank(host));
+        let above = topology.neighbours(host);
+        let above = above.filter(|(_, up)| rank(*up) < rank(host) && passes(*up));
         let hops = above.filter_map(|(_, up)| ways[up].map(|(_, hops)| hops + 1)).min();
         ways[host] = hops.map(|hops| (false, hops));
     }

@@ -43,7 +43,7 @@ fn shortest_routes_round_a_ring_can_stop_and_up_and_down_ones_cannot() {
         let [one, other] = five.edges[lane.cable].ends().map(|jack| jack.host);
         assert_eq!(next.from, if lane.from == one { other } else { one });
     }
-    let safe = Routes::up_down(&five);
+    let safe = Routes::up_down(&five, |_| true);
     assert_eq!((safe.deadlock(), longest(&safe, 5)), (None, Some(3)));
     for pairs in [line(5), star(4), tree(5, 2)] {
         let routes = Routes::shortest(&joined(5, &pairs), |_| true);
@@ -78,11 +78,27 @@ fn random_networks() {
             }
         }
         let network = joined(hosts, &pairs);
-        let safe = Routes::up_down(&network);
+        let safe = Routes::up_down(&network, |_| true);
         assert!(longest(&safe, hosts).is_some(), "{pairs:?}");
         assert_eq!(safe.deadlock(), None, "{pairs:?}");
         for seed in 0..5 {
             assert!(!stops(&network, &safe, &mut Random::new(seed)), "{pairs:?}");
+        }
+        let leaves = 1 + random.below(3) as usize;
+        let mut more = pairs.clone();
+        for leaf in hosts..hosts + leaves {
+            for _ in 0..1 + random.below(2) {
+                more.push([random.below(hosts as u64) as usize, leaf]);
+            }
+        }
+        let apart = Routes::up_down(&joined(hosts + leaves, &more), |host| host < hosts);
+        assert!(longest(&apart, hosts + leaves).is_some(), "{more:?}");
+        assert_eq!(apart.deadlock(), None, "{more:?}");
+        for (from, to) in
+            (0..hosts + leaves).flat_map(|from| (0..hosts + leaves).map(move |to| (from, to)))
+        {
+            let path = apart.path(from, to).unwrap();
+            assert!(path.iter().skip(1).all(|leg| leg.from < hosts), "{more:?}");
         }
         let shortest = Routes::shortest(&network, |_| true);
         let threat = shortest.deadlock().is_some();

@@ -160,6 +160,30 @@ fn others_at_a_server_or_a_program_are_refused() {
     );
 }
 
+/// A simulated router that started again gave memory to its controller that an older transfer still
+/// had. After the USB server started again, no message went over its link.
+#[test]
+fn programs_at_links_that_start_again_are_refused() {
+    let supervisor = "[[process]]\nname = \"supervisor\"\npriority = 63\nvcpu = \"rescue\"\n\
+                      [[vcpu]]\nname = \"rescue\"\nbudget = \"20us\"\nperiod = \"20ms\"\n";
+    for (name, count) in [("mail", "3"), ("usbd", "\"always\"")] {
+        let process = format!("[[process]]\nname = \"{name}\"\n");
+        let again = format!("{supervisor}{process}restart = {count}\n");
+        let text = example(ANSWER);
+        let start = text.find(&format!("name = \"{name}\"")).unwrap();
+        let line = text[..start].lines().last().unwrap();
+        let own = format!("{line}\nname = \"{name}\"\n");
+        refused(
+            &[(ANSWER, &own, &again)],
+            &format!(
+                "`questions` has no bound: `{name}` in `right` may be restarted, and forgets which \
+                 memory `bridge` has"
+            ),
+            &format!("remove `restart` from it in `{ANSWER}`"),
+        );
+    }
+}
+
 #[test]
 fn mailboxes_links_and_mutexes_that_no_flow_counts_are_refused() {
     let (ask, answer, boxed) = (ASK, ANSWER, BOXED);

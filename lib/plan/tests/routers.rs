@@ -2,7 +2,7 @@
 
 use diapason_abi::Nanos;
 use diapason_contract::link::LABEL;
-use diapason_contract::routes::{Gate, LinkRoute, MEMORY, ROUTES, RouterMemory};
+use diapason_contract::routes::{Gate, LinkRoute, MEMORY, OWN, ROUTES, RouterMemory};
 use diapason_plan::{FlowStage, NetworkPlan};
 use diapason_system::{Description, Hosts, parse_any};
 use std::fs;
@@ -126,6 +126,47 @@ fn a_flow_ends_at_no_router() {
             .any(|it| it.contains("`centre:router` passes messages on, and sends and keeps")),
         "{found:?}"
     );
+}
+
+/// Returns a list in which one router passes on the messages of a neighbour and serves mailboxes of
+/// its own host. `slots` is the memory that it lends to the neighbour.
+fn mixed(slots: &str) -> Hosts {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/systems");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let (from, to) = ("by = \"hostile\"\nslots = 4", "by = \"hostile\"\nslots = ");
+    let text = read("flooded-mail.toml");
+    assert!(text.contains(from));
+    let find = |name: &str| Ok((name.to_owned(), read(name)));
+    match parse_any("list.toml", &text.replace(from, &format!("{to}{slots}")), find) {
+        Ok(Description::Several(hosts)) => hosts,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_router_passes_messages_on_and_serves_mailboxes() {
+    let mut hosts = mixed("4");
+    let plan = NetworkPlan::of(&hosts);
+    assert!(plan.holds(), "{:?}", plan.refused);
+    plan.instruct(&mut hosts);
+    let hub = hosts.hosts.iter().find(|host| host.name == "hub").unwrap();
+    let told = hub.system.processes.iter().find(|it| it.name == "router").unwrap();
+    let table: Vec<LinkRoute> = LinkRoute::all(told.setting(ROUTES)).collect();
+    let ways: Vec<(Gate, u8, Gate)> = table.iter().map(|it| (it.from, it.label, it.to)).collect();
+    let (link, mailbox) = (Gate::Link, Gate::Mailbox);
+    assert_eq!(ways, [(link(1), 1, link(2)), (link(0), 2, mailbox(0)), (mailbox(1), 3, link(0))],);
+    let memory = RouterMemory::of(told.setting(MEMORY)[0]);
+    assert_eq!(memory, RouterMemory { bytes: 1024, own: OWN as u8, slots: [4, 4, 0, 0] });
+    // All that a neighbour can put into the memory of its link delays the mailboxes, and each way
+    // may be as late as its bill says.
+    let fuller = NetworkPlan::of(&mixed("32"));
+    for (flow, (way, item)) in table.iter().zip([5, 6, 1]).enumerate() {
+        let [usual, more] =
+            [&plan, &fuller].map(|plan| plan.flows[flow].bill.as_ref().unwrap().clone());
+        let jitter = hosts.flows[flow].steady().jitter + usual.items[item].after;
+        assert_eq!(way.contract.map(|it| it.jitter), Some(jitter), "{:?}", usual.items);
+        assert!(more.total > usual.total + Nanos::from_micros(20));
+    }
 }
 
 /// Returns three routers in a ring, each with a host of its own. The messages of each host go to

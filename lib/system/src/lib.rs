@@ -41,6 +41,7 @@ mod hosts;
 mod keys;
 mod known;
 mod limits;
+pub mod link;
 mod machine;
 mod mailbox;
 mod memory;

@@ -138,3 +138,59 @@ fn a_flow_may_lead_through_a_program_and_come_back() {
     let refused = read(4, &RING, &only, |_| 1).err().map(|bad| bad.plain()).unwrap_or_default();
     assert!(refused.contains("a flow with `via` and no `to`"), "{refused}");
 }
+
+/// Reads a ring of four hosts with flows. A USB server of each has two links, in the order of the
+/// cables in the list. `uses` says which of them the router of a host uses.
+fn partly(flows: &str, uses: fn(usize) -> &'static [usize]) -> Hosts {
+    let mut text = String::new();
+    for host in 0..4 {
+        writeln!(text, "[[host]]\nname = \"h{host}\"\nsystem = \"{host}\"").unwrap();
+    }
+    for (one, other) in RING {
+        let ends = [format!("\"h{one}:xhci:1\""), format!("\"h{other}:xhci:2\"")].join(", ");
+        writeln!(text, "[[cable]]\nname = \"c{one}{other}\"\nends = [{ends}]").unwrap();
+    }
+    several(parse_any("hosts.toml", &(text + flows), |file: &str| {
+        let used = uses(file.parse().unwrap());
+        let link = |link: &usize| format!("\"link{link}.asks\"");
+        let links = |all: &[usize]| all.iter().map(link).collect::<Vec<_>>().join(", ");
+        let rest: Vec<usize> = [0, 1].into_iter().filter(|link| !used.contains(link)).collect();
+        let uses = |of: &[usize]| format!("uses = [{}]\n", links(of));
+        let on = BOARD.to_owned() + &uses(&rest);
+        let asks =
+            [0, 1].map(|it| format!("[[segment]]\nname = \"link{it}.asks\"\nsize = \"4K\"\n"));
+        let server = "[[process]]\nname = \"usbd\"\npriority = 1\nvcpu = \"v\"\nuses = \
+                      [\"xhci\", \"link0.asks\", \"link1.asks\"]\n[process.settings]\nlinks = \
+                      [0, 0]\n";
+        Ok((file.to_owned(), on + ROUTER + &uses(used) + server + &asks.concat()))
+    }))
+}
+
+/// The router of `h1` uses none of its links, so the way leads through `h3`, although the one
+/// through `h1` is as short and comes first.
+#[test]
+fn a_way_goes_over_links_that_its_programs_use() {
+    let routed = flow(0, 2).replace(":on", ":router");
+    let both = |_: usize| &[0, 1][..];
+    assert_eq!(cables(&partly(&routed, both)), [["c01", "c12"]]);
+    let hosts = partly(&routed, |host| if host == 1 { &[] } else { &[0, 1] });
+    assert_eq!(cables(&hosts), [["c30", "c23"]]);
+    let stops: Vec<_> = hosts.flows[0].stops().map(|it| (it.host, it.process)).collect();
+    assert_eq!(stops, [(0, 1), (3, 1), (2, 1)]);
+    // The first cable of `h1` is the second of `h0`: one program has one, the router the other.
+    let ends = partly(&flow(1, 2), |host| if host == 1 { &[0] } else { &[0, 1] });
+    assert_eq!(cables(&ends), [["c12"]]);
+    let far = partly(&flow(1, 2), |host| match host {
+        1 => &[1],
+        2 => &[0],
+        _ => &[0, 1],
+    });
+    assert_eq!(cables(&far), [["c01", "c30", "c23"]]);
+}
+
+/// If no way has the links that it needs, the shortest one is left for the plan to refuse.
+#[test]
+fn a_way_without_its_links_is_the_shortest() {
+    let hosts = partly(&flow(0, 2), |_| &[0, 1]);
+    assert_eq!(cables(&hosts), [["c01", "c12"]]);
+}

@@ -262,3 +262,85 @@ fn a_name_has_one_receiver() {
         "give the mailboxes of one of them another name: a name has one receiver",
     );
 }
+
+/// Returns the list with a flow whose way is computed, with this text in it.
+fn computed(more: &str) -> String {
+    let (hosts, _) = LIST.split_once("[[flow]]").unwrap();
+    let flow = "name = \"f\"\nfrom = \"a:on\"\nbytes = 84\nperiod = \"2ms\"";
+    format!("{hosts}[[flow]]\n{flow}\n{more}")
+}
+
+/// A flow with `to` and `mailbox` has the hops that one would write: by the mailbox to the router,
+/// over cables and routers, and by the mailbox of the last host.
+#[test]
+fn a_computed_way_begins_and_ends_at_the_mailbox() {
+    let hops = |list: &str| match read(list, BOARD) {
+        Ok(Description::Several(hosts)) => {
+            let flow = &hosts.flows[0];
+            let hop = |it: &diapason_system::FlowHop| (it.way, it.to.host, it.to.process, it.slots);
+            (flow.mailbox(), flow.hops.iter().map(hop).collect::<Vec<_>>())
+        }
+        other => panic!("{other:?}"),
+    };
+    let near = computed("to = \"b:on\"\nmailbox = \"speeds\"\nslots = 4\n");
+    assert_eq!(hops(&near), hops(LIST));
+    let far = computed("to = \"c:on\"\nmailbox = \"brakes\"\nslots = 2\n");
+    let way = |way, host, process, slots| (way, host, process, slots);
+    let (first, last) = (FlowWay::Mailbox(1), FlowWay::Cable);
+    let all =
+        [way(first, 0, 1, 3), way(last(0), 1, 1, 2), way(last(1), 2, 1, 2), way(first, 2, 0, 3)];
+    assert_eq!(hops(&far), (Some(1), all.to_vec()));
+}
+
+#[test]
+fn mistakes_of_a_computed_way_between_mailboxes_are_found_where_they_are() {
+    let bad = |more: &str, line, title: &str, help: &str| {
+        wrong(&computed(more), BOARD, line, title, help);
+    };
+    let to = "to = \"b:on\"\nslots = 4\n";
+    let found = read(&computed(&format!("{to}mailbox = \"speed\"\n")), BOARD).unwrap_err();
+    let titles: Vec<(usize, &str)> = found.items().iter().map(|it| (it.line, it.title)).collect();
+    let title = |host: &str| format!("`{host}` has no mailbox called `speed`");
+    assert_eq!(titles, [(24, &*title("a")), (24, &*title("b"))]);
+    bad(
+        &format!("{to}mailbox = \"speeds\"\nvia = [\"c:on\"]\n"),
+        25,
+        "a flow with `mailbox` and `via`",
+        "remove `via`: end the flow there, and let another begin at that program",
+    );
+    bad(
+        "mailbox = \"speeds\"\n[[flow.hop]]\nprocess = \"b:on\"\nby = \"ab\"\nslots = 4\n",
+        22,
+        "a flow with `mailbox` and no `to`",
+        "add `to`, the last program, or write each `[[flow.hop]]`",
+    );
+    let list = computed(&format!("{to}mailbox = \"speeds\"\n"));
+    let silent = BOARD.replace("program = \"link-router\"\n", "");
+    wrong(
+        &list,
+        &silent,
+        22,
+        "no way to `b:on`: `a` has 0 processes with `program = \"link-router\"`, and 1 passes \
+         messages on",
+        "give it one in `a.toml`, or write each `[[flow.hop]]`",
+    );
+}
+
+/// A program of the receiver's own host may not send to a mailbox that other hosts send to: no flow
+/// counts its messages, and they could take the room of the others.
+#[test]
+fn a_client_of_the_receivers_host_beside_far_senders_is_refused() {
+    let list = format!("{LIST}{}", again("\"a:", "\"c:").replace("\"ab\"", "\"bc\""));
+    let local = "[[process]]\nname = \"local\"\npriority = 3\nuses = [\"speeds\"]\n";
+    let board = |file: &str| match file {
+        "b.toml" => format!("{BOARD}{local}"),
+        _ => BOARD.to_owned(),
+    };
+    let found = parse_any("hosts.toml", &list, |file: &str| Ok((file.to_owned(), board(file))));
+    let found = found.unwrap_err();
+    let said: Vec<_> = found.items().iter().map(|it| (it.line, it.title, it.help)).collect();
+    let title = "`b:local` may use the mailbox `speeds`, too";
+    let help = "take `speeds` out of its `uses` in `b.toml`: nothing bounds what it sends or takes \
+                beside `mail` and `on`";
+    assert_eq!(said, [(31, title, help), (47, title, help)]);
+}

@@ -1,5 +1,6 @@
 //! Routers hold flows to their contracts. A program sends as much as its cable takes, beside one
-//! that keeps to its flow. Both send by one router to one host.
+//! that keeps to its flow. Both send by one router to one host. Another such router also serves
+//! mailboxes, and the flows from and to them keep their bounds.
 
 use super::pulled::{LENGTH, books, described};
 use diapason::Workspace;
@@ -9,6 +10,7 @@ use serde_json::Value;
 /// The same star with written hops, and with computed ones.
 const STARS: [&str; 2] = ["examples/star.toml", "examples/ways.toml"];
 const FLOODED: &str = "tests/systems/flooded.toml";
+const MAILED: &str = "tests/systems/flooded-mail.toml";
 /// Messages of one every 16 ms in a run of [`LENGTH`], and two for the jitter. A program that is
 /// not held sends 18,000 in each second.
 const MOST: u64 = 252;
@@ -22,11 +24,17 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
         whole(&result, "left-asks")?;
         whole(&result, "up-asks")?;
     }
-    let result = simulated(workspace, FLOODED, 1)?;
-    whole(&result, "up-asks")?;
+    flooded(workspace, FLOODED, &["up-asks"])?;
+    flooded(workspace, MAILED, &["questions", "answers"])
+}
+
+/// Checks that a flood is held to the contract of its flow, and that the other flows are whole.
+fn flooded(workspace: &Workspace, list: &str, others: &[&str]) -> Result<(), String> {
+    let result = simulated(workspace, list, 1)?;
+    others.iter().try_for_each(|name| whole(&result, name))?;
     let flood = find(&result, "floods")?;
     let passed = number(flood, "messages")?;
-    println!("beside a flood, of which {passed} messages passed, the other flow is whole");
+    println!("{list}: {passed} messages of a flood passed, and the other flows are whole");
     match (LEAST..=MOST).contains(&passed) {
         true => Ok(()),
         false => Err(format!("the flood was not held: {flood:#}")),

@@ -5,7 +5,6 @@
 
 use super::passing::{RouterTable, tables};
 use super::route::known;
-use super::served::links;
 use super::{CommonTerms, NetworkPlan};
 use diapason_abi::Key;
 use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
@@ -79,7 +78,7 @@ impl NetworkPlan {
 
     /// Returns the other end of each link of a host that has a cable.
     fn far_ends(&self, hosts: &Hosts, number: usize) -> Vec<FarEnd> {
-        let found = links(hosts, number).into_iter().filter_map(|served| {
+        let found = hosts.links(number).into_iter().filter_map(|served| {
             let ends = &hosts.cables[served.cable?].ends;
             let own = ends.iter().find(|end| end.host == number)?;
             let other = ends.iter().find(|end| end.host != number)?;

@@ -57,7 +57,11 @@ pub(super) fn workers<'a>(
         let flows = sides().filter(|it| [it.from, it.to].iter().any(|it| Seat::of(it) == seat));
         let worker = match flows.count() as u64 {
             0 => Worker::program(plant, *stop),
-            flows if is_router => Worker::of_router(plant, *stop, flows),
+            flows if is_router => {
+                let posts = known.iter().filter_map(|route| route.mailed);
+                let posts = posts.filter(|[post, _]| Seat::of(&post.to) == seat).count() as u64;
+                Worker::of_router(plant, *stop, (flows, posts))
+            }
             flows => Worker::at_mailbox(plant, *stop, flows),
         };
         all.insert(seat, worker?);
@@ -80,6 +84,9 @@ pub(super) struct Net<'a> {
     /// or nothing; the stages of each crossing; and the program at the mailbox behind the last.
     /// Another way has nothing at its first program.
     pub(super) delays: Vec<Vec<Nanos>>,
+    /// By the ports by which messages go out: from when a transfer has ended until its server has
+    /// taken note, as far as that is known.
+    noted: BTreeMap<Seat, Nanos>,
     /// Times of packets on a cable: the cable, the host they come from, and how many.
     crossed: RefCell<BTreeMap<(usize, usize, u64), Nanos>>,
 }
@@ -104,6 +111,7 @@ impl<'a> Net<'a> {
             routes: Vec::new(),
             workers: Workers::new(),
             delays: Vec::new(),
+            noted: BTreeMap::new(),
             crossed: RefCell::default(),
         }
     }
@@ -126,10 +134,12 @@ impl<'a> Net<'a> {
         for _ in 0..ROUNDS_MAX {
             let next = (0..self.routes.len()).map(|flow| self.round(flow));
             let next = next.collect::<Result<Vec<Vec<Nanos>>, Missing>>()?;
-            if next == self.delays {
+            let sides = self.places().map(|(_, _, it)| it.from);
+            let noted = sides.map(|side| (Seat::at(&side.1), self.noted(side))).collect();
+            if next == self.delays && noted == self.noted {
                 return Ok(());
             }
-            self.delays = next;
+            (self.delays, self.noted) = (next, noted);
             let totals = (0..self.routes.len()).map(|flow| self.before(flow, usize::MAX));
             if totals.max() > Some(TOTAL_MAX) {
                 break;
@@ -169,7 +179,7 @@ impl<'a> Net<'a> {
         self.routes[flow].bucket().most(window + self.before(flow, stage)).saturating_add(late)
     }
 
-    fn places(&self) -> impl Iterator<Item = Place<'_>> {
+    pub(super) fn places(&self) -> impl Iterator<Item = Place<'_>> {
         let each = self.routes.iter().enumerate();
         each.flat_map(|(flow, route)| {
             route.crossings.iter().enumerate().map(move |(number, it)| (flow, number, it))
@@ -403,6 +413,15 @@ impl<'a> Net<'a> {
     pub(super) fn known_to_be_sent(&self, place: Place<'_>) -> Nanos {
         let away = self.delay(place, FlowStage::Sends) + self.delay(place, FlowStage::Cable);
         away + self.noted(place.2.from)
+    }
+
+    /// Returns the most messages of a route whose end a program is told in a window, after it gave
+    /// them to a link at the beginning of a crossing: also those that it gave before the window.
+    pub(super) fn ended(&self, place: Place<'_>, window: Nanos) -> u64 {
+        let (route, number, crossing) = place;
+        let away = self.delay(place, FlowStage::Sends) + self.delay(place, FlowStage::Cable);
+        let noted = self.noted.get(&Seat::at(&crossing.from.1)).copied().unwrap_or_default();
+        self.arrivals(route, stage(number, FlowStage::Sends), window + away + noted)
     }
 
     /// Returns the messages that a server must have pending at its controller, so that none waits

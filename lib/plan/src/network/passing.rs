@@ -7,7 +7,7 @@
 //! that was thrown away (`diapason_pipe::hold`).
 
 use super::flows::FlowStage;
-use super::net::{Net, POSTED, Place, stage};
+use super::net::{Net, POSTED, Place, Seat, stage};
 use super::route::{Crossing, Mailed, Port, Route};
 use crate::missing::Missing;
 use diapason_abi::Nanos;
@@ -118,22 +118,28 @@ impl Net<'_> {
     }
 
     /// Returns the most messages that come to a router by links in a window, those of them that it
-    /// lets pass, and those that it takes out of mailboxes.
-    fn flow_through(&self, stop: &FlowStop, window: Nanos) -> [u64; 3] {
+    /// lets pass, those that it takes out of mailboxes, and those that end beyond these: they were
+    /// given to a link before the window, and have gone in it.
+    fn flow_through(&self, stop: &FlowStop, window: Nanos) -> [u64; 4] {
         let ports = self.ports(stop);
         let came = ports.iter().map(|port| self.pressed(*port, window));
         let gone = self.to(stop).map(|place| self.passed(place, window));
         let posted = self.posts(stop).map(|(route, _)| self.posted(route, window));
+        let seat = Seat::of(stop);
+        let out = self.places().filter(|(_, _, it)| Seat::of(&it.from.0) == seat);
+        let ended = out.map(|place| self.ended(place, window));
         let sum = u64::saturating_add;
-        [came.fold(0, sum), gone.fold(0, sum), posted.fold(0, sum)]
+        let [came, gone] = [came.fold(0, sum), gone.fold(0, sum)];
+        let (posted, ended) = (posted.fold(0, sum), ended.fold(0, sum));
+        [came, gone, posted, ended.saturating_sub(gone.saturating_add(posted))]
     }
 
     /// Returns how often a router wakes in a window: for each message that comes, for the end of
-    /// each that went out, and when a message that waited may pass. Of a message in a mailbox
-    /// another thread hears, and wakes it.
+    /// each that went out in it or before, and when a message that waited may pass. Of a message in
+    /// a mailbox another thread hears, and wakes it.
     pub(super) fn router_woken(&self, stop: &FlowStop, window: Nanos) -> u64 {
-        let [came, gone, posted] = self.flow_through(stop, window);
-        let through = gone.saturating_add(posted).saturating_mul(2);
+        let [came, gone, posted, earlier] = self.flow_through(stop, window);
+        let through = gone.saturating_add(posted).saturating_mul(2).saturating_add(earlier);
         came.saturating_add(through).saturating_add(self.heard(stop, window).saturating_mul(2))
     }
 
@@ -144,9 +150,12 @@ impl Net<'_> {
     /// the turn under way and all of the next one. With mailboxes the router is done when it has
     /// nothing to do: messages of mailboxes have priorities, and no order is relied on.
     ///
-    /// A router with mailboxes looks into them once each time that it wakes, and once more for each
-    /// message that came, that passed, that it took out of a mailbox, or that has gone. `each` has
-    /// four looks, and counts for a message that comes, and once more for one that passes.
+    /// A router with mailboxes looks into those out of which it takes messages: once in each turn,
+    /// and once more for each message that it takes. A wake-up has a turn that finds nothing, and
+    /// one before it for each message that comes, may pass or has gone, at most. So that is two
+    /// looks for each of these, and one when it hears of a message. `each` has four: for a message
+    /// that comes, those until it may pass; for one that passes or that it takes, those until it
+    /// has gone. One that it takes has a look more, and one that was on its way has two of four.
     pub(super) fn router_job(&self, stop: &FlowStop) -> Option<Nanos> {
         let worker = self.worker(stop);
         let posted = self.posts(stop).map(|(_, it)| it.to.work_ns);
@@ -156,9 +165,10 @@ impl Net<'_> {
         let slots = self.ports(stop).iter().filter_map(slots).fold(0, u64::saturating_add);
         let turns = worker.done_with(Nanos(step.0.saturating_mul(slots.saturating_mul(2))));
         let work = |window: Nanos| {
-            let [came, gone, posted] = self.flow_through(stop, window);
+            let [came, gone, posted, earlier] = self.flow_through(stop, window);
             let steps = came.saturating_add(posted).saturating_mul(step.0);
-            let passing = gone.saturating_mul(worker.each.0);
+            let passing = gone.saturating_add(earlier).saturating_mul(worker.each.0);
+            let passing = passing.saturating_add(posted.saturating_mul(worker.look.0));
             let hears = self.heard(stop, window).saturating_mul(worker.hears.0);
             Nanos(steps.saturating_add(passing).saturating_add(hears))
         };

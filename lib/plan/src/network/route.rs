@@ -1,13 +1,13 @@
 //! The way of a flow: which link of which server carries it over each cable.
 
-use super::served::{DEBUG, Served, links};
 use crate::missing::Missing;
 use diapason_abi::Nanos;
 use diapason_contract::carried::Contract;
 use diapason_contract::link::{LINKS, NAMES};
 use diapason_contract::threads::{Home, LINK};
 use diapason_pipe::size::Bucket;
-use diapason_system::{Detour, Flow, FlowHop, FlowStop, FlowWay, Hosts, ProcessSpec};
+use diapason_system::link::{DEBUG, ServedLink};
+use diapason_system::{Detour, Flow, FlowHop, FlowStop, FlowWay, HostSpec, Hosts, Restart};
 
 /// The time from one look of a debug target's server to the next, if its argument says none.
 const LOOK: Nanos = Nanos::from_micros(125);
@@ -180,8 +180,8 @@ pub fn flow_legs(hosts: &Hosts, flow: &Flow) -> Option<FlowLegs> {
 fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {
     let host = &hosts.hosts[stop.host];
     let name = &hosts.cables[cable].name;
-    let all = links(hosts, stop.host);
-    let Some(Served { process: server, number, port, .. }) =
+    let all = hosts.links(stop.host);
+    let Some(served @ ServedLink { process: server, number, port, .. }) =
         all.into_iter().find(|link| link.cable == Some(cable))
     else {
         return Err((
@@ -191,25 +191,27 @@ fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {
     };
     let link = number % LINKS;
     let asks = NAMES[link][0];
-    let uses = |process: &ProcessSpec| process.uses.iter().any(|used| used == asks);
     let processes = &host.system.processes;
-    let own = &processes[usize::from(stop.process)];
-    if !uses(own) {
+    if !served.clients(host).any(|it| it == stop.process) {
+        let own = &processes[usize::from(stop.process)].name;
         return Err((
-            format!("`{}` in `{}` does not use link {link}, of `{name}`", own.name, host.name),
+            format!("`{own}` in `{}` does not use link {link}, of `{name}`", host.name),
             format!(
                 "add `{asks}` and the other names of the link to its `uses` in `{}`",
                 host.file
             ),
         ));
     }
-    let mut others =
-        (0u16..).zip(processes).filter(|(place, _)| ![server, stop.process].contains(place));
-    if let Some((_, other)) = others.find(|(_, process)| uses(process)) {
+    if let Some(other) = served.clients(host).find(|it| *it != stop.process) {
+        let other = &processes[usize::from(other)].name;
         return Err((
-            format!("`{}` in `{}` may send over `{name}`, too", other.name, host.name),
+            format!("`{other}` in `{}` may send over `{name}`, too", host.name),
             format!("take `{asks}` out of its `uses` in `{}`: a link has one client", host.file),
         ));
+    }
+    if let Some(wrong) = [stop.process, server].into_iter().find_map(|it| restarted(host, it, name))
+    {
+        return Err(wrong);
     }
     let by = if port == DEBUG {
         let look = processes[usize::from(server)].arguments[0];
@@ -218,6 +220,22 @@ fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {
         By::Usb(&LINK[link])
     };
     Ok(Port { host: stop.host, server, link, by })
+}
+
+/// Checks that a process at an end of `cable` is never restarted. The server of a link forgets the
+/// memory that it was lent: no message comes over the link any more. A client that starts again
+/// lends memory that the server still has, so two messages can come into the same memory.
+fn restarted(host: &HostSpec, process: u16, cable: &str) -> Option<Missing> {
+    let process = &host.system.processes[usize::from(process)];
+    (process.restart != Restart::Never).then(|| {
+        (
+            format!(
+                "`{}` in `{}` may be restarted, and forgets which memory `{cable}` has",
+                process.name, host.name
+            ),
+            format!("remove `restart` from it in `{}`", host.file),
+        )
+    })
 }
 
 /// Checks that every link of every program on the way is one that some flow crosses: what a

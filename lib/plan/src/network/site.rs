@@ -35,7 +35,8 @@ pub(super) struct Worker<'a> {
     pub each: Nanos,
     /// From the end of a transfer until the thread is told of it or looks.
     pub told: Nanos,
-    /// A look at the gates of an adapter, with the wait after it.
+    /// A look at the gates of an adapter, with the wait after it; or of a router at the mailboxes
+    /// out of which it takes messages.
     pub look: Nanos,
     /// A turn of the common time of an adapter, with the two waits around it. The thread is woken
     /// by a message that came, and again when the turn is due.
@@ -84,12 +85,12 @@ impl<'a> Worker<'a> {
     }
 
     /// Returns a router with mailboxes, which reports on each of its flows from or to one. A second
-    /// thread of it hears of each message in a mailbox. The first looks into all mailboxes four
-    /// times for a message at most.
+    /// thread of it hears of each message in a mailbox. The first takes messages out of `posts`
+    /// mailboxes. A look asks each of them.
     pub fn of_router(
         plant: &'a Plant<'a>,
         stop: FlowStop,
-        flows: u64,
+        (flows, posts): (u64, u64),
     ) -> Result<Worker<'a>, Missing> {
         let (system, calls) = (plant.system, &plant.calls);
         let process = &system.processes[usize::from(stop.process)];
@@ -101,14 +102,12 @@ impl<'a> Worker<'a> {
         let supply = supply_among(&plant.core.system, place, system, plant.core)?;
         let supply = Share::Main(supply);
         let program = Worker::of(plant, stop, supply)?;
-        let mailboxes = system.mailboxes.iter();
-        let mailboxes = mailboxes.filter(|it| it.allowed >> stop.process & 1 != 0).count() as u64;
-        let look = Nanos(calls.takes(Step::Mailed).0.saturating_mul(mailboxes));
+        let look = Nanos(calls.takes(Step::Mailed).0.saturating_mul(posts));
         let looks = look + look + look + look;
         let hears = calls.of(CallNumber::EventWait) + calls.gives(Step::Counted);
         let each = program.each + looks + calls.gives(Step::Mailed) + hears;
         let hears = hears + calls.takes(Step::Counted) + look;
-        Ok(Worker { each, hears, records: 2 + flows, in_order: false, ..program })
+        Ok(Worker { each, look, hears, records: 2 + flows, in_order: false, ..program })
     }
 
     /// Returns a program that sends to mailboxes, or takes messages out of one. It has no socket,
