@@ -23,7 +23,7 @@ pub struct ChainRow {
     /// Messages at its end.
     pub messages: u64,
     pub lost: u64,
-    /// Of the lost ones, those that were missing in the first report that had a message.
+    /// Lost messages that were missing in the first report that had a message.
     pub lost_before: u64,
     /// Messages that newer ones stand for.
     pub replaced: u64,

@@ -229,10 +229,10 @@ mod tests {
         let gap = Gap { longest: Nanos(longest), apart: Nanos(apart) };
         let mut delay = || Nanos(random.between(0, DELAY_MAX));
         let (late, interrupt, register) = (delay(), delay(), delay());
-        let seen = |what: Nanos| (what.0 % 3 != 0).then_some(what);
+        let seen = |what: Nanos| (!what.0.is_multiple_of(3)).then_some(what);
         MachineProfile {
             processor: format!("a \"processor\" \\ {}", late.0),
-            real: late.0 % 2 == 0,
+            real: late.0.is_multiple_of(2),
             kernel: PLAIN.kernel,
             measured: Nanos(random.between(1, MEASURED_MAX)),
             clock_hz: random.between(1_000, 10_000_000) * 1_000 + random.below(1_000),
