@@ -186,6 +186,8 @@ mod tests {
     use crate::documented::agrees;
     use crate::outcome::Closeness;
     use crate::witness::{Witness, Witnesses};
+    use diapason_abi::Nanos;
+    use diapason_system::{Gap, MachineProfile};
     use serde_json::Value;
 
     #[test]
@@ -207,7 +209,8 @@ mod tests {
             .map(|name| {
                 let path = format!("{}/../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
                 let text = std::fs::read_to_string(path).unwrap();
-                let system = diapason_system::parse(name, &text).unwrap();
+                let mut system = diapason_system::parse(name, &text).unwrap();
+                system.plan_for(measured());
                 View(&Plan::of(&system)).to_json(&system)
             })
             .collect();
@@ -224,6 +227,23 @@ mod tests {
         kept.note(Witness::new(7, close));
         plans[0]["witnesses"] = kept.to_json();
         agrees(page, "JSON", &plans);
+    }
+
+    /// Returns a computer of which everything was measured.
+    fn measured() -> MachineProfile {
+        let time = Nanos::from_micros(1);
+        MachineProfile {
+            processor: String::from("fast"),
+            real: true,
+            kernel: 1,
+            measured: time,
+            clock_hz: 1_000_000_000,
+            slowest: String::from("yield_switch"),
+            late: time,
+            interrupt: Some(time),
+            gap: Some(Gap { longest: time, apart: Nanos::from_millis(100) }),
+            register: Some(time),
+        }
     }
 
     #[test]
