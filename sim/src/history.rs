@@ -83,6 +83,22 @@ impl History {
         items
     }
 
+    /// Returns when this thread first stood so, from one instant to another.
+    #[must_use]
+    pub fn first(
+        &self,
+        thread: ThreadId,
+        from: Nanos,
+        to: Nanos,
+        stood: impl Fn(Standing) -> bool,
+    ) -> Option<Nanos> {
+        let slot = usize::from(thread.index());
+        let first = self.stretches.partition_point(|stretch| stretch.to <= from);
+        let mut known = self.stretches.range(first..).take_while(|stretch| stretch.from < to);
+        let standing = |s: &Stretch| s.standings.get(slot).copied().unwrap_or(Standing::Absent);
+        known.find(|stretch| stood(standing(stretch))).map(|stretch| stretch.from.max(from))
+    }
+
     /// Returns whether everything is known from `from` on.
     #[must_use]
     pub fn reaches(&self, from: Nanos) -> bool {
@@ -137,6 +153,27 @@ mod tests {
 
     fn thread(number: u16) -> ThreadId {
         ThreadId::new(number)
+    }
+
+    #[test]
+    fn the_first_instant_at_which_a_thread_stands_somewhere() {
+        let mut history = History::default();
+        let mut stands = |standing, from, to| {
+            history.standings = Rc::from([Standing::Absent, standing]);
+            history.moment(Nanos(from), Nanos(to), Moment::Runs(thread(0)));
+        };
+        stands(Standing::Absent, 10, 14);
+        stands(Standing::Ready, 14, 20);
+        stands(Standing::Absent, 20, 30);
+        let ready = |from, to| {
+            let ready = |standing| standing == Standing::Ready;
+            history.first(thread(1), Nanos(from), Nanos(to), ready)
+        };
+        assert_eq!(
+            [ready(10, 30), ready(14, 15), ready(16, 30)],
+            [14, 14, 16].map(|at| Some(Nanos(at)))
+        );
+        assert_eq!([ready(10, 14), ready(20, 30)], [None; 2]);
     }
 
     #[test]

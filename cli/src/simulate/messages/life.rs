@@ -124,6 +124,21 @@ pub enum During {
     Processor(ThreadId, sim::HistorySpan),
 }
 
+/// A part of a journey. The history says what a thread and others did meanwhile.
+pub struct JourneyPart {
+    pub from: Nanos,
+    pub to: Nanos,
+    pub stage: What,
+    kept: Kept,
+}
+
+/// The reason why a message did not go on.
+enum Kept {
+    During(During),
+    /// The message was for this thread to go on with it.
+    For(ThreadId),
+}
+
 /// A part of a message's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StageSpan {
@@ -168,22 +183,19 @@ impl Life {
         if self.to_device { handled.next() } else { handled.next_back() }
     }
 
-    /// Returns the life of a journey with these items.
+    /// Returns the life of a journey with these parts, as the history has them.
     ///
     /// # Panics
     /// If they are not its life without gaps: a fault of Diapason.
     pub fn new(
         journey: &Journey,
-        items: Vec<StageSpan>,
-        bound: Option<Nanos>,
-        bill: Option<bill::Bill>,
+        parts: &[JourneyPart],
+        history: &History,
+        (bound, bill): (Option<Nanos>, Option<bill::Bill>),
     ) -> Life {
         let Journey { pipe, number, message, from, to, .. } = *journey;
-        let end = items.iter().fold(from, |end, item| {
-            assert_eq!(item.from, end, "a gap in the life of a message");
-            item.to
-        });
-        assert_eq!(end, to, "the life of a message ends with its journey");
+        let items: Vec<StageSpan> = parts.iter().flat_map(|part| part.items(history)).collect();
+        assert_whole(journey, items.iter().map(|item| (item.from, item.to)));
         let to_device = !matches!(journey.road, Road::FromDevice { .. });
         Life { pipe, number, message, to_device, from, to, bound, bill, items }
     }
@@ -206,13 +218,33 @@ impl Life {
         let of_it = self.items.iter().filter(|item| item.stage == stage);
         of_it.fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from))
     }
+}
 
-    /// Returns the time from its beginning until it had left a stage and those before it.
-    #[must_use]
-    pub fn by_end_of(&self, stage: What) -> Nanos {
-        let until = self.items.iter().rfind(|item| item.stage as usize <= stage as usize);
-        until.map_or(Nanos::ZERO, |item| item.to - self.from)
+impl JourneyPart {
+    fn items(&self, history: &History) -> Vec<StageSpan> {
+        let JourneyPart { from, to, stage, ref kept } = *self;
+        match *kept {
+            Kept::During(during) => vec![StageSpan { from, to, stage, during }],
+            Kept::For(thread) => {
+                let item = |item: sim::HistorySpan| StageSpan {
+                    from: item.from,
+                    to: item.to,
+                    stage,
+                    during: During::Processor(thread, item),
+                };
+                history.items(thread, from, to).into_iter().map(item).collect()
+            }
+        }
     }
+}
+
+/// Checks that spans are a journey without gaps.
+fn assert_whole(journey: &Journey, spans: impl Iterator<Item = (Nanos, Nanos)>) {
+    let end = spans.fold(journey.from, |end, (from, to)| {
+        assert_eq!(from, end, "a gap in the life of a message");
+        to
+    });
+    assert_eq!(end, journey.to, "the life of a message ends with its journey");
 }
 
 /// Returns whether the first took a larger part of its bound than the second: each is how long it
@@ -231,9 +263,12 @@ pub struct Roads<'a> {
     pub interrupt: Option<u16>,
 }
 
-/// Returns its items; none if what happened is not known any more.
-pub fn items(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<StageSpan>> {
-    let mut story = Story { roads, items: Vec::new() };
+/// Returns the parts of a journey; none if what happened is not known any more.
+///
+/// # Panics
+/// If they are not the journey without gaps: a fault of Diapason.
+pub fn parts(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<JourneyPart>> {
+    let mut story = Story { roads, parts: Vec::new() };
     match journey.road {
         Road::FromDevice { ref carried, put: (put, server), reader } => {
             roads.history.reaches(carried.over).then_some(())?;
@@ -266,7 +301,8 @@ pub fn items(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<StageSpan>> {
             story.processor(What::Back, known.1, told.handled, known.0);
         }
     }
-    Some(story.items)
+    assert_whole(journey, story.parts.iter().map(|part| (part.from, part.to)));
+    Some(story.parts)
 }
 
 /// When a transfer's interrupt came, and when it was handled.
@@ -276,24 +312,26 @@ struct Told {
     handled: Nanos,
 }
 
-/// Items as they are found, in order.
+/// Parts as they are found, in order.
 struct Story<'r> {
     roads: &'r Roads<'r>,
-    items: Vec<StageSpan>,
+    parts: Vec<JourneyPart>,
 }
 
 impl Story<'_> {
     fn push(&mut self, stage: What, from: Nanos, to: Nanos, during: During) {
+        self.kept(stage, from, to, Kept::During(during));
+    }
+
+    fn kept(&mut self, stage: What, from: Nanos, to: Nanos, kept: Kept) {
         if to > from {
-            self.items.push(StageSpan { from, to, stage, during });
+            self.parts.push(JourneyPart { from, to, stage, kept });
         }
     }
 
     /// Tells that it is for a thread to go on.
     fn processor(&mut self, stage: What, thread: ThreadId, from: Nanos, to: Nanos) {
-        for item in self.roads.history.items(thread, from, to) {
-            self.push(stage, item.from, item.to, During::Processor(thread, item));
-        }
+        self.kept(stage, from, to, Kept::For(thread));
     }
 
     /// Tells that the message waits for its packets to be carried, from one time to another.
@@ -347,7 +385,6 @@ impl Story<'_> {
 
 /// Returns when the reader could go on with what was put in.
 fn woken(history: &History, reader: ThreadId, put: Nanos, taken: Nanos) -> Nanos {
-    let items = history.items(reader, put, taken);
-    let waits = |item: &sim::HistorySpan| matches!(item.standing, Standing::Waiting(_));
-    items.iter().find(|item| !waits(item)).map_or(taken, |item| item.from)
+    let waits = |standing| matches!(standing, Standing::Waiting(_));
+    history.first(reader, put, taken, |standing| !waits(standing)).unwrap_or(taken)
 }

@@ -205,13 +205,21 @@ impl Messages {
             history: &self.history,
             interrupt: message.and_then(|device| u16::try_from(device).ok()),
         };
-        let Some(items) = life::items(journey, &roads) else { return };
-        let life = Life::new(journey, items, line.bound, line.bill);
-        if self.wanted == Some((journey.pipe, journey.number)) {
+        let Some(parts) = life::parts(journey, &roads) else { return };
+        let seen = &mut self.lives.seen[journey.pipe];
+        let is_worst = seen.note(journey, &parts);
+        let is_wanted = self.wanted == Some((journey.pipe, journey.number));
+        if !is_worst && !is_wanted && self.arrived.is_none() {
+            return;
+        }
+        let life = Life::new(journey, &parts, &self.history, (line.bound, line.bill));
+        if is_wanted {
             self.lives.this = Some(life.clone());
         }
         self.arrived.iter_mut().for_each(|all| all.push(life.clone()));
-        self.lives.seen[journey.pipe].note(life);
+        if is_worst {
+            seen.worst = Some(life);
+        }
     }
 }
 

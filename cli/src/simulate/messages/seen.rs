@@ -1,7 +1,7 @@
 //! The common results of all messages of a pipe: the longest time at each stage, beside the plan,
 //! and the life of the worst.
 
-use super::life::Life;
+use super::life::{Journey, JourneyPart, Life};
 use crate::names::Names;
 use crate::simulate::explain::shown;
 use crate::table::{Align, TextTable};
@@ -37,16 +37,24 @@ impl Seen {
         Seen { bill, messages: 0, worst: None, stages }
     }
 
-    /// Adds one more message.
-    pub fn note(&mut self, life: Life) {
+    /// Adds one more message, and returns whether no other took so long.
+    pub fn note(&mut self, journey: &Journey, parts: &[JourneyPart]) -> bool {
         self.messages += 1;
-        for (longest, what) in self.stages.iter_mut().zip(What::ALL) {
-            longest.within = longest.within.max(life.took(what));
-            longest.by_end = longest.by_end.max(life.by_end_of(what));
+        let mut stages = [Longest::default(); What::ALL.len()];
+        for part in parts {
+            let stage = &mut stages[part.stage as usize];
+            stage.within += part.to - part.from;
+            stage.by_end = part.to - journey.from;
         }
-        if self.worst.as_ref().is_none_or(|worst| life.latency() > worst.latency()) {
-            self.worst = Some(life);
+        let mut by_end = Nanos::ZERO;
+        for (longest, stage) in self.stages.iter_mut().zip(stages) {
+            // A message has left a stage when it has left all before it, too.
+            by_end = by_end.max(stage.by_end);
+            longest.within = longest.within.max(stage.within);
+            longest.by_end = longest.by_end.max(by_end);
         }
+        let took = journey.to - journey.from;
+        self.worst.as_ref().is_none_or(|worst| took > worst.latency())
     }
 
     /// Returns its stages, with what the plan says of them.
