@@ -24,6 +24,32 @@ impl Rate {
         // This is asked millions of times a second, and a division of 128 bits is long.
         self.gained + small.map_or_else(whole, |product| (product / MILLION).into())
     }
+
+    /// Returns the clock's time at which the rate begins.
+    fn own(&self) -> i128 {
+        i128::from(self.from.0) + self.gained
+    }
+
+    /// Returns the first host's time at which the clock shows a later time or more, if this rate
+    /// lasts until then.
+    ///
+    /// With d the clock's time since the rate began and r its rate, a gain is cut off towards zero:
+    /// a fast clock shows ⌊s·r⌋ after s, which is d at s = ⌈d/r⌉. A slow one shows ⌈s·r⌉, which is
+    /// more than d - 1 at s = ⌊(d - 1)/r⌋ + 1.
+    fn host(&self, own: Nanos) -> Nanos {
+        let passed = u64::try_from(i128::from(own.0) - self.own()).unwrap_or(u64::MAX);
+        let rate = (MILLION + i64::from(self.ppm)).unsigned_abs();
+        let (whole, up, more) =
+            if self.ppm < 0 { (passed.saturating_sub(1), 0, 1) } else { (passed, rate - 1, 0) };
+        let million = MILLION.unsigned_abs();
+        let small = whole.checked_mul(million).and_then(|product| product.checked_add(up));
+        let large = || {
+            let product = u128::from(whole) * u128::from(million) + u128::from(up);
+            u64::try_from(product / u128::from(rate)).unwrap_or(u64::MAX)
+        };
+        let span = small.map_or_else(large, |product| product / rate);
+        Nanos(self.from.0.saturating_add(span).saturating_add(more))
+    }
 }
 
 /// The clock of a device, with the rates that it has in turn.
@@ -71,22 +97,8 @@ impl OwnClock {
         if own == Nanos::FOREVER || self.0.is_empty() {
             return own;
         }
-        // Rates are within a tenth of 1: each guess is ten times nearer than the one before, and
-        // the answer is within an eighth of `own` in any case.
-        let mut near = own.0;
-        for _ in 0..GUESSES {
-            let guess = i128::from(own.0) - self.gained(Nanos(near));
-            near = u64::try_from(guess).unwrap_or(own.0);
-        }
-        let around = (near.saturating_sub(NEAR), near.saturating_add(NEAR));
-        let is_there = self.own(Nanos(around.0)) < own && self.own(Nanos(around.1)) >= own;
-        let wide = (own.0 - own.0 / 8, own.0.saturating_add(own.0 / 8 + 1));
-        let (mut low, mut high) = if is_there { around } else { wide };
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.own(Nanos(middle)) < own { low = middle + 1 } else { high = middle }
-        }
-        Nanos(low)
+        let begun = self.0.partition_point(|rate| rate.own() < i128::from(own.0));
+        self.0[..begun].last().map_or(own, |rate| rate.host(own))
     }
 }
 
@@ -121,10 +133,6 @@ impl<D: UsbDevice> Drifting<D> {
         self.clock.own(now)
     }
 }
-
-/// How often a time is guessed, and how near the answer is then, mostly.
-const GUESSES: usize = 4;
-const NEAR: u64 = 4;
 
 impl<D: UsbDevice> UsbDevice for Drifting<D> {
     fn speed(&self) -> Speed {
@@ -197,6 +205,18 @@ mod tests {
         }
         assert_eq!(drifting(vec![(Nanos(1), 5)]).host(Nanos::FOREVER), Nanos::FOREVER);
         assert_eq!(drifting(Vec::new()).host(Nanos(77)), Nanos(77));
+    }
+
+    #[test]
+    fn a_clock_of_years_is_exact() {
+        let mut random = Random::new(9);
+        for _ in 0..2_000 {
+            let ppm = random.between(0, 200) as i32 - 100;
+            let clock = drifting(vec![(Nanos(random.between(0, 1 << 40)), ppm)]);
+            let own = Nanos(random.between(1 << 41, 1 << 62));
+            let host = clock.host(own);
+            assert!(clock.own(host) >= own && clock.own(host - Nanos(1)) < own);
+        }
     }
 
     /// A cable's time at two hosts: nobody is told before it has come, and nobody waits too long.
