@@ -38,7 +38,10 @@ pub struct ChainRow {
 pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, at: Nanos, report: &ChainReport) {
     let row = row(rows, process, report.source);
     row.coverage.note(at);
-    if row.messages == 0 {
+    if report.messages < row.messages {
+        // Its program was started again and counts anew. The first message came long ago.
+        row.lost_before = 0;
+    } else if row.messages == 0 {
         row.lost_before = report.lost;
     }
     (row.messages, row.lost) = (report.messages, report.lost);
@@ -168,7 +171,8 @@ impl ChainPromise {
         let threads = threads.filter_map(|((thread, bound), observed)| {
             late(observed, *bound, &format!("had passed {thread} only"))
         });
-        let lost = row.lost - if self.begins_late { row.lost_before } else { 0 };
+        let before = if self.begins_late { row.lost_before } else { 0 };
+        let lost = row.lost - before;
         let text = format!("{lost} messages of chain {name} were lost");
         let lost = RaisedAlarm::above("chain-loss", name, [lost, 0], text);
         let empty = self.empty(row, outcome).into_iter().chain(self.too_many(row, outcome));
@@ -358,6 +362,8 @@ mod tests {
         assert_eq!(lost(2, 4, 900), [None, Some(900)]);
         assert_eq!(lost(3, 9, 900), [None, Some(900)]);
         assert_eq!(lost(4, 12, 902), [Some(2), Some(902)]);
+        // Its program was started again.
+        assert_eq!(lost(5, 3, 1), [Some(1), Some(1)]);
     }
 
     #[test]

@@ -52,14 +52,11 @@ pub(super) fn served(hosts: &Hosts) -> (Vec<Idle>, Vec<Diagnostics>) {
 
 /// The argument that makes it wait for the USB server of its controller.
 const WAITS: usize = 1;
-/// A link of a server without a cable: its number, and the root port it names, or 0.
-type Unjoined = (usize, u64);
-
 fn absent(
     hosts: &Hosts,
     host: usize,
     process: &ProcessSpec,
-    (link, port): Unjoined,
+    (link, port): (usize, u64),
 ) -> Diagnostics {
     let (name, file) = (&hosts.hosts[host].name, &hosts.hosts[host].file);
     let title = format!("link {link} of `{}` in `{name}` has no cable", process.name);

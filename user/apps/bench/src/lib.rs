@@ -16,6 +16,19 @@ use diapason_rt::memory::{self, Segment};
 use diapason_rt::sys::count;
 use diapason_rt::{Errno, Nanos, log, time};
 
+/// The registers of the HPET and of its first comparator.
+pub mod hpet {
+    pub const CAPABILITIES: usize = 0x00;
+    pub const GENERAL: usize = 0x10;
+    pub const COUNTER: usize = 0xf0;
+    pub const CONFIGURATION: usize = 0x100;
+    pub const COMPARATOR: usize = 0x108;
+    /// The comparator interrupts when its time has come.
+    pub const INTERRUPT: u64 = 1 << 2;
+    /// The HPET interrupts through input 20 of the I/O APIC, which descriptions call `irq`.
+    pub const LINE: u64 = 20;
+}
+
 /// Most measurements of one operation.
 pub const RUNS: u64 = 1000;
 const SAMPLES: usize = RUNS as usize;

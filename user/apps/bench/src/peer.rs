@@ -6,7 +6,7 @@
 #![no_main]
 
 use diapason_abi::{Key, MESSAGE_BYTES};
-use diapason_bench::{Probes, RUNS, probes};
+use diapason_bench::{Probes, RUNS, hpet, probes};
 use diapason_rt::event::Event;
 use diapason_rt::mailbox::{Mailbox, receive_fault};
 use diapason_rt::memory::{Registers, Segment};
@@ -23,15 +23,8 @@ const EVER: Nanos = Nanos::FOREVER;
 /// The pause without an argument: long enough for the interrupted thread to be in its loop.
 const PAUSE: Nanos = Nanos::from_micros(20);
 
-/// The HPET's registers, and the line its first comparator is routed to.
-mod hpet {
-    pub const COUNTER: usize = 0xf0;
-    pub const CONFIGURATION: usize = 0x100;
-    pub const COMPARATOR: usize = 0x108;
-    pub const LINE: u64 = 20;
-    pub const INTERRUPT: u64 = 1 << 2;
-    pub const NANOS_PER_TICK: u64 = 10;
-}
+/// One tick of the HPET in QEMU.
+const NANOS_PER_TICK: u64 = 10;
 
 fn main(Arguments([pause, without, ..]): Arguments) {
     if let Err(errno) = serve(Nanos::from_micros(pause), without == 0) {
@@ -121,7 +114,7 @@ fn messages(p: &Probes) -> Result<(), Errno> {
 fn interrupts(p: &Probes, pause: Nanos) -> Result<(), Errno> {
     let registers = Registers::map("hpet")?;
     let interrupt = Event::interrupt("hpet")?;
-    let ticks = pause.0 / hpet::NANOS_PER_TICK;
+    let ticks = pause.0 / NANOS_PER_TICK;
     for _ in 0..RUNS {
         let due = registers.read64(hpet::COUNTER) + ticks;
         registers.write64(hpet::CONFIGURATION, hpet::LINE << 9 | hpet::INTERRUPT);

@@ -1,16 +1,13 @@
 //! The HPET: a device that says by its own clock how late its interrupt was served.
 
+use diapason_bench::hpet::{
+    CAPABILITIES, COMPARATOR, CONFIGURATION, COUNTER, GENERAL, INTERRUPT, LINE,
+};
 use diapason_pipe::measured::MachineReport;
 use diapason_rt::event::Event;
 use diapason_rt::memory::Registers;
 use diapason_rt::{Errno, Nanos, time};
 
-/// Registers of the HPET and of its first comparator.
-const CAPABILITIES: usize = 0x00;
-const GENERAL: usize = 0x10;
-const COUNTER: usize = 0xf0;
-const CONFIGURATION: usize = 0x100;
-const COMPARATOR: usize = 0x108;
 /// The HPET counts, and its interrupts are not those of older timers.
 const COUNTS: u64 = 1;
 /// Its counter has 64 bits.
@@ -19,10 +16,6 @@ const WIDE: u64 = 1 << 13;
 const COMPARES_WIDE: u64 = 1 << 5;
 /// Longest tick that one may have, in fs. Where there is none, all bits are set.
 const TICK_MAX: u64 = 100_000_000;
-/// The comparator interrupts when its time has come.
-const INTERRUPT: u64 = 1 << 2;
-/// The HPET interrupts through input 20 of the I/O APIC, which the description calls `irq`.
-const LINE: u64 = 20;
 
 /// How often it waits for the device, and how long at most.
 const ROUNDS: u32 = 1_000;

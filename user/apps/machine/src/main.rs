@@ -10,14 +10,13 @@
 mod device;
 
 use core::arch::x86_64::__cpuid;
-use diapason_bench::stamp;
 use diapason_pipe::measured::{MachineReport, Measurement, PROCESSOR_BYTES, Reported};
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 
 entry!(main);
 
-/// A pause between two readings of the counter that is longer than this is a gap.
+/// A pause between two readings of the clock that is longer than this is a gap.
 const GAP: Nanos = Nanos::from_micros(1);
 /// How often it waits for a time.
 const TIMERS: u32 = 1_000;
@@ -63,20 +62,17 @@ fn processor() -> MachineReport {
     MachineReport::Processor { name, emulated }
 }
 
-/// Looks at the counter without pause, and so sees each time in which it did not run.
+/// Reads the clock without pause, and so sees each time in which it did not run.
 fn gaps(measured: Nanos) -> MachineReport {
-    let rate = Rate::measured();
-    let least = rate.ticks(GAP);
-    let begun = stamp();
-    let end = begun + rate.ticks(measured);
-    let (mut last, mut beginning) = (begun, begun);
-    let (mut count, mut longest, mut first, mut apart) = (0, 0, 0, u64::MAX);
-    while last < end {
-        let now = stamp();
-        if now - last > least {
+    let begun = time::now();
+    let (mut last, mut beginning, mut first) = (begun, begun, begun);
+    let (mut count, mut longest, mut apart) = (0, Nanos::ZERO, Nanos::FOREVER);
+    while last - begun < measured {
+        let now = time::now();
+        if now - last > GAP {
             (count, longest) = (count + 1, longest.max(now - last));
             match count {
-                1 => first = last - begun,
+                1 => first = last,
                 _ => apart = apart.min(last - beginning),
             }
             beginning = last;
@@ -84,12 +80,11 @@ fn gaps(measured: Nanos) -> MachineReport {
         last = now;
     }
     let apart = match count {
-        0 => 0,
+        0 => Nanos::ZERO,
         // No other came before it, and none after it, for so long.
-        1 => first.max(last - beginning),
+        1 => (first - begun).max(last - first),
         _ => apart,
     };
-    let [longest, apart] = [longest, apart].map(|ticks| rate.time(ticks));
     MachineReport::Gaps { measured, count, longest, apart }
 }
 
@@ -103,28 +98,4 @@ fn timers() -> MachineReport {
         late = late.max(time::now() - due);
     }
     MachineReport::Timers { count: TIMERS, late }
-}
-
-/// How fast the processor's counter is.
-struct Rate {
-    ticks: u64,
-    time: Nanos,
-}
-
-impl Rate {
-    /// Compares the counter with the clock for a while.
-    fn measured() -> Rate {
-        let (from, begun) = (time::now(), stamp());
-        while time::now() < from + Nanos::from_micros(20_000) {}
-        Rate { ticks: stamp() - begun, time: time::now() - from }
-    }
-
-    fn ticks(&self, time: Nanos) -> u64 {
-        (u128::from(time.0) * u128::from(self.ticks) / u128::from(self.time.0)) as u64
-    }
-
-    fn time(&self, ticks: u64) -> Nanos {
-        let ns = u128::from(ticks) * u128::from(self.time.0);
-        Nanos(ns.div_ceil(u128::from(self.ticks)) as u64)
-    }
 }
