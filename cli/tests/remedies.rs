@@ -117,7 +117,7 @@ fn every_remedy_helps() {
 }
 
 #[test]
-#[ignore = "the same for longer: cargo test --release -p diapason --test remedies -- --ignored"]
+#[ignore = "longer: cargo test --release -p diapason --test all remedies:: -- --ignored"]
 fn every_remedy_helps_in_many_systems() {
     let (refused, tried) = campaign(0x0dd_ba11, 5_000);
     assert!(refused > 2_000 && tried > 4_000, "{refused} refused, {tried} remedies");

@@ -1,7 +1,6 @@
 //! The requirements of USB 2.0 §9 and HID 1.11 §7 for every device, tested on each model.
 
-mod support;
-
+use crate::support::configure;
 use diapason_abi::Nanos;
 use diapason_devices::bridge::bridge;
 use diapason_devices::camera::CameraModel;
@@ -17,7 +16,6 @@ use diapason_devices::{Stall, UsbDevice};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::setup::{IN, descriptor_type as kind, request};
 use diapason_usb::{Setup, Speed};
-use support::configure;
 
 const NOW: Nanos = Nanos::from_millis(1);
 

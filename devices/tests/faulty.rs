@@ -1,7 +1,6 @@
 //! Faults on command, and lies that no parser of ours may believe or die of.
 
-mod support;
-
+use crate::support::{Random, configure, hostile};
 use diapason_abi::Nanos;
 use diapason_devices::bridge::bridge;
 use diapason_devices::camera::CameraModel;
@@ -15,7 +14,6 @@ use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
 use diapason_usb::Setup;
 use diapason_usb::descriptor::{Bos, Configuration, DeviceDescriptor as About, Items, Languages};
 use diapason_usb::setup::descriptor_type as kind;
-use support::{Random, configure, hostile};
 
 fn ms(n: u64) -> Nanos {
     Nanos::from_millis(n)

@@ -1,8 +1,7 @@
 //! The interface that speaks `gs_usb`, byte for byte as an unmodified Linux driver exchanged them,
 //! and with hosts without manners.
 
-mod support;
-
+use crate::support::{Random, configure, hostile, read, write};
 use diapason_abi::Nanos;
 use diapason_can::frame::{extended, standard};
 use diapason_can::{BitRate, CanFrame, FdFrame, wire};
@@ -10,7 +9,6 @@ use diapason_devices::can::{BUSY, BusMishap, CanBus};
 use diapason_devices::gs_usb::{CHANNELS, GsUsbModel, HostFrame, IN, OUT, POOL, feature, request};
 use diapason_devices::{Handshake, Stall, UsbDevice};
 use diapason_usb::Setup;
-use support::{Random, configure, hostile, read, write};
 
 const MS: Nanos = Nanos::from_millis(1);
 const LISTEN_AND_STAMP: u32 = feature::LISTEN_ONLY | feature::TIMESTAMP;

@@ -1,7 +1,6 @@
 //! Hubs of both kinds, and what is plugged in and out of them.
 
-mod support;
-
+use crate::support::{Random, configure, hostile, read};
 use diapason_abi::Nanos;
 use diapason_devices::bridge::bridge;
 use diapason_devices::hub::{HubModel, NEWS, NotPlugged};
@@ -9,7 +8,6 @@ use diapason_devices::keyboard::{IN, KeyboardModel, Keys};
 use diapason_devices::sensor::Sensor;
 use diapason_devices::{Answer, Stall, UsbDevice};
 use diapason_usb::Setup;
-use support::{Random, configure, hostile, read};
 
 fn ms(n: u64) -> Nanos {
     Nanos::from_millis(n)

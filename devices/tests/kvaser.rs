@@ -1,13 +1,11 @@
 //! The USB-CAN interface byte for byte, as its tables say.
 
-mod support;
-
+use crate::support::can_host::{ask, bit_rate, command, extended_transmit, open, reply};
+use crate::support::configure;
 use diapason_abi::Nanos;
 use diapason_can::BitRate;
 use diapason_devices::can::CanBus;
 use diapason_devices::kvaser::{ControllerKind, Hydra, Identity};
-use support::can_host::{ask, bit_rate, command, extended_transmit, open, reply};
-use support::configure;
 
 const MS: Nanos = Nanos::from_millis(1);
 const LATER: Nanos = Nanos::from_millis(3);

@@ -1,7 +1,7 @@
 //! The USB-CAN interface with frames on its buses: both forms, errors, and what is shared.
 
-mod support;
-
+use crate::support::can_host::{ask, command, drain, extended_transmit, open, reply};
+use crate::support::{configure, write};
 use diapason_abi::Nanos;
 use diapason_can::bus::WireFault;
 use diapason_can::frame::{extended, standard};
@@ -9,8 +9,6 @@ use diapason_can::{AnyFrame, BitRate, CanFrame, wire};
 use diapason_devices::UsbDevice;
 use diapason_devices::can::{BusMishap, CanBus, FrameContent, Passing, PeriodicMessage, replay};
 use diapason_devices::kvaser::{CommandStream, ControllerKind, Hydra, Identity, OUT, passing};
-use support::can_host::{ask, command, drain, extended_transmit, open, reply};
-use support::{configure, write};
 
 const MS: Nanos = Nanos::from_millis(1);
 const START: Nanos = Nanos::from_millis(10);

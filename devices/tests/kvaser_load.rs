@@ -1,15 +1,13 @@
 //! The USB-CAN interface under load: five busy buses, its 4 KB buffer, hostile hosts.
 
-mod support;
-
+use crate::support::can_host::{Reader, ask, command, drain, extended_transmit, reply};
+use crate::support::{Random, configure, hostile, write};
 use diapason_abi::Nanos;
 use diapason_can::BitRate;
 use diapason_can::frame::standard;
 use diapason_devices::can::{CanBus, PeriodicMessage};
 use diapason_devices::kvaser::{CHANNELS, ControllerKind, FRAMES, Hydra, Identity, OUT};
 use diapason_devices::{Answer, Handshake, UsbDevice};
-use support::can_host::{Reader, ask, command, drain, extended_transmit, reply};
-use support::{Random, configure, hostile, write};
 
 const MS: Nanos = Nanos::from_millis(1);
 

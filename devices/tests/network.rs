@@ -1,7 +1,6 @@
 //! The network device: two configurations, frames in packets, and the computer behind it.
 
-mod support;
-
+use crate::support::{Random, hostile, read, write};
 use diapason_abi::Nanos;
 use diapason_devices::network::{
     ADDRESS, Adapter, FRAMES, IN, NEWS, OUT, PACKET, PEER, PEER_ADDRESS, VENDORS,
@@ -13,7 +12,6 @@ use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol,
     EthernetRepr, Icmpv4Packet, Icmpv4Repr, IpProtocol, Ipv4Address, Ipv4Packet, Ipv4Repr,
 };
-use support::{Random, hostile, read, write};
 
 const HOST: Ipv4Address = Ipv4Address::new(10, 0, 2, 15);
 const HOST_ADDRESS: EthernetAddress = EthernetAddress(ADDRESS);

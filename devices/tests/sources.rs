@@ -1,7 +1,6 @@
 //! Devices that make data by themselves: the sensor, the camera, the keyboard.
 
-mod support;
-
+use crate::support::{Random, configure, hostile, read};
 use diapason_abi::Nanos;
 use diapason_devices::camera::{self, ALTERNATES, CameraModel, HEADER, flag};
 use diapason_devices::instrument::{self, Instrument};
@@ -9,7 +8,6 @@ use diapason_devices::keyboard::{self, KeyboardModel, Keys};
 use diapason_devices::sensor::{self, PACKET, PERIOD, Sensor};
 use diapason_devices::{Answer, Stall, UsbDevice};
 use diapason_usb::Setup;
-use support::{Random, configure, hostile, read};
 
 const MS: Nanos = Nanos::from_millis(1);
 

@@ -1,7 +1,6 @@
 //! The model of a TouCAN on the bus, alone, under its driver, and under a hostile one.
 
-mod support;
-
+use crate::support::desk::Desk;
 use diapason_abi::Nanos;
 use diapason_can::frame::standard;
 use diapason_can::in_order::{BusErrors, Sends, responses_in_order};
@@ -11,7 +10,6 @@ use diapason_can::{BitRate, CanFrame, Id};
 use diapason_devices::can::{BusMishap, CanBus, PeriodicMessage, Sent};
 use diapason_random::Random;
 use std::cell::RefCell;
-use support::desk::Desk;
 
 const MEGABIT: u32 = 1_000_000;
 

@@ -1,7 +1,6 @@
 //! The buffers of a TouCAN that hear frames of other nodes: each frame is read or counted as lost.
 
-mod support;
-
+use crate::support::desk::Desk;
 use diapason_abi::Nanos;
 use diapason_can::frame::{extended, standard};
 use diapason_can::mts::code_filter;
@@ -11,7 +10,6 @@ use diapason_can::{BitRate, CanFrame, Filter, Id};
 use diapason_devices::can::{CanBus, PeriodicMessage};
 use diapason_random::Random;
 use std::collections::BTreeMap;
-use support::desk::Desk;
 
 const MEGABIT: u32 = 1_000_000;
 /// Time for which all units send, and the time after which they are through.

@@ -1,8 +1,7 @@
 //! A TouCAN under MTS: its driver keeps the common time of the bus and renews identifiers by its
 //! clock, among units that do the same.
 
-mod support;
-
+use crate::support::desk::Desk;
 use diapason_abi::Nanos;
 use diapason_can::mts::{
     BusClock, Epochs, HighSpeed, IdentifierClass, MtsSet, NodeDuty, NodeTime, Oscillator, Queued,
@@ -20,7 +19,6 @@ use diapason_devices::can::{
 };
 use diapason_random::Random;
 use std::cell::{Cell, RefCell};
-use support::desk::Desk;
 
 /// The driver has this node and the first codes of the set; the others are units.
 const DRIVER: usize = 0;

@@ -1,14 +1,12 @@
 //! Devices that carry what hosts give them: the bridge and the disk.
 
-mod support;
-
+use crate::support::{Random, configure, hostile, read, write};
 use diapason_abi::Nanos;
 use diapason_devices::bridge::{self, Bridge, bridge, slow_bridge};
 use diapason_devices::disk::{self, Disk};
 use diapason_devices::{Answer, Handshake, UsbDevice};
 use diapason_usb::Setup;
 use std::collections::VecDeque;
-use support::{Random, configure, hostile, read, write};
 
 const NOW: Nanos = Nanos::from_millis(1);
 

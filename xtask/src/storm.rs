@@ -47,8 +47,8 @@ fn host(workspace: &Workspace, calls: u64) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .current_dir(workspace.root())
-        .args(["test", "--quiet", "--release", "-p", "diapason-core", "--test", "storm"])
-        .args(["--", "--nocapture"])
+        .args(["test", "--quiet", "--release", "-p", "diapason-core", "--test", "all"])
+        .args(["storm::", "--", "--nocapture"])
         .env(HOST_CALLS, calls.to_string())
         .status();
     match status {

@@ -1,5 +1,4 @@
 //! The host's side of devices in these tests.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod can_host;
 pub mod desk;

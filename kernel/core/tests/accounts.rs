@@ -1,10 +1,9 @@
 //! The kernel's accounts of its VCPUs at the end of a run: use, terms, and the cost of jobs.
 
-mod support;
+use crate::support::*;
 use diapason_abi::call::MUTEX;
 use diapason_core::VcpuId;
 use diapason_costs::SWITCH_GRACE;
-use support::*;
 
 const MS: u64 = 1_000_000;
 

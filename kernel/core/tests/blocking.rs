@@ -1,15 +1,14 @@
 //! The cost of mutexes to a VCPU against the bound of the analysis: each of its jobs helps for at
 //! most `extra_demand`, and with that in its budget it is done within its period.
 //!
-//! `DIAPASON_SETS=100000 cargo test --release -p diapason-core --test blocking` draws more.
+//! `DIAPASON_SETS=100000 cargo test --release -p diapason-core --test all blocking::` draws more.
 
-mod support;
+use crate::support::script::{Actor, Op, Script, Virtual};
+use crate::support::stage::{Stage, play_with};
+use crate::support::{FOREVER, Nanos};
 use diapason_analysis::server::inherit::{Budgets, Section, extra_demand};
 use diapason_analysis::server::{MainVcpu, Queue, SharedCore, admit};
 use diapason_random::Random;
-use support::script::{Actor, Op, Script, Virtual};
-use support::stage::{Stage, play_with};
-use support::{FOREVER, Nanos};
 
 /// One periodic thread on each VCPU, with sections.
 struct Drawn {

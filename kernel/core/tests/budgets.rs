@@ -1,11 +1,11 @@
 //! Random systems with VCPUs, step by step against an oracle and afterwards against what budgets
 //! promise. The normal run draws few; all of them:
-//! `DIAPASON_SETS=200000 cargo test --release -p diapason-core --test budgets`.
+//! `DIAPASON_SETS=200000 cargo test --release -p diapason-core --test all budgets::`.
 
-mod support;
-use support::audit::{Audit, check_choice};
-use support::chance::draw;
-use support::stage::{Stage, play_with};
+use crate::support;
+use crate::support::audit::{Audit, check_choice};
+use crate::support::chance::draw;
+use crate::support::stage::{Stage, play_with};
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))

@@ -1,12 +1,11 @@
 //! Calls of no service: nothing, unknown numbers, logging, counters, giving up, slow reads.
 
-mod support;
+use crate::support::lab::lab;
+use crate::support::*;
 use diapason_abi::call::MEASUREMENT;
 use diapason_abi::layout;
 use diapason_abi::record::Record;
 use diapason_core::host::USER_BYTES;
-use support::lab::lab;
-use support::*;
 
 #[test]
 fn nothing_returns_nothing() {

@@ -1,10 +1,9 @@
 //! Condition variables: the mutex is released, the signal awaited, the mutex held again.
 
-mod support;
+use crate::support::lab::{self, lab, summon};
+use crate::support::*;
 use diapason_abi::SIGNAL_BATCH;
 use diapason_abi::call::{MUTEX, OWNER_DIED};
-use support::lab::{self, lab, summon};
-use support::*;
 
 /// A condition and its mutex, both shared.
 fn plan() -> Plan {

@@ -1,7 +1,7 @@
 //! Work that is cut into stages, and searches that pass few. The end of a process has short paths,
 //! its own place and budget, and nobody hears of it before it is over.
 
-mod support;
+use crate::support::*;
 use diapason_abi::archive::ProcessRecord;
 use diapason_abi::call::{MUTEX, PARTIAL};
 use diapason_abi::record::Record;
@@ -9,7 +9,6 @@ use diapason_core::host::HIDDEN;
 use diapason_core::{Decision, Fault, Id, take_walked};
 use diapason_costs::Round;
 use diapason_costs::section::STAGE;
-use support::*;
 
 const THREADS: u64 = 64;
 const OBJECTS: u64 = 1_024;

@@ -1,9 +1,9 @@
 //! Events: plain ones, timers, interrupts of level and edge lines; and the alarms behind them.
 
-mod support;
+use crate::support;
+use crate::support::lab::{self, lab, summon};
+use crate::support::*;
 use diapason_abi::archive::{MESSAGES, NONE};
-use support::lab::{self, lab, summon};
-use support::*;
 
 #[test]
 fn an_event_is_waited_for_once_and_by_one_thread() {

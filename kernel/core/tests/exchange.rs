@@ -1,12 +1,11 @@
 //! Calls that send and wait for an answer. Every experiment is made twice: the host lets every
 //! other call go the short way, and one entry more before the first swaps them.
 
-mod support;
+use crate::support::lab::{self, summon};
+use crate::support::*;
 use diapason_abi::{MESSAGE_BYTES, layout};
 use diapason_core::ThreadId;
 use diapason_random::Random;
-use support::lab::{self, summon};
-use support::*;
 
 const ROOM: u64 = 1 << 32;
 

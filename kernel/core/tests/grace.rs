@@ -2,11 +2,10 @@
 //! two for each place in a list, there and back. A thread that runs in short pieces pays for all
 //! others.
 
-mod support;
+use crate::support::*;
 use diapason_core::VcpuId;
 use diapason_costs::SWITCH_GRACE;
 use diapason_random::Random;
-use support::*;
 
 const MS: u64 = 1_000_000;
 

@@ -2,8 +2,7 @@
 //! budget. Traces as in `vcpus`: `l for h on H` means that `l` runs in the place of `h`, and `H`
 //! pays.
 
-mod support;
-use support::stage::golden;
+use crate::support::stage::golden;
 
 #[test]
 fn a_holder_runs_in_the_place_and_on_the_budget_of_who_waits() {

@@ -1,10 +1,9 @@
 //! Hints: a thread that wakes and will lock a held mutex does not run first, only to make room
 //! again at its lock call; the holder runs at once (EMERALDS' semaphores without the extra switch).
 
-mod support;
-use support::script::Script;
-use support::stage::{golden, play};
-use support::*;
+use crate::support::script::Script;
+use crate::support::stage::{golden, play};
+use crate::support::*;
 
 /// Returns how often somebody else came to run, without the hints in a script and with them.
 fn switches(script: &str, micros: u64) -> (usize, usize) {

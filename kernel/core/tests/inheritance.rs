@@ -1,10 +1,9 @@
 //! Priority inheritance: an owner is as urgent as its waiters, through chains, exactly as
 //! long as the wait lasts.
 
-mod support;
+use crate::support::lab::{self, lab, summon};
+use crate::support::*;
 use diapason_abi::call::OWNER_DIED;
-use support::lab::{self, lab, summon};
-use support::*;
 
 /// A chain of five: thread i (priority 10 + i) holds mutex i and waits for mutex i - 1. The first
 /// runs with the priority of the last; `control` has not been involved.

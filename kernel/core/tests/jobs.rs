@@ -1,9 +1,8 @@
 //! Periodic jobs: releases in phase, responses, misses, and releases passed over.
 
-mod support;
+use crate::support::lab::{self, lab};
+use crate::support::*;
 use diapason_core::Id;
-use support::lab::{self, lab};
-use support::*;
 
 /// Main is periodic: first release at 1000, period 100, deadline 60; its first job has begun.
 fn periodic(experiment: impl FnOnce(&mut Sys<'_>, ThreadId)) {

@@ -1,9 +1,8 @@
 //! Mailboxes: bounded, by message priority, first come first served among equals.
 
-mod support;
+use crate::support::lab::{self, summon};
+use crate::support::*;
 use diapason_abi::MESSAGE_BYTES;
-use support::lab::{self, summon};
-use support::*;
 
 const FULL_LENGTH: u64 = MESSAGE_BYTES as u64;
 

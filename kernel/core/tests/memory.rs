@@ -1,12 +1,11 @@
 //! Memory given out at run time: heaps and their quotas, shared segments, device registers.
 
-mod support;
+use crate::support::lab::{self, summon};
+use crate::support::*;
 use diapason_abi::archive::MESSAGES;
 use diapason_abi::call::{PARTIAL, mapped};
 use diapason_abi::{PAGE, PAGES_PER_CALL, layout};
 use diapason_core::host::HOST_BUS;
-use support::lab::{self, summon};
-use support::*;
 
 const PER_CALL: u64 = PAGES_PER_CALL as u64;
 

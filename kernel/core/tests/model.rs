@@ -1,7 +1,8 @@
 //! The kernel against the model: both make the same random moves, and after each everything that
 //! can be seen of one is compared with the other. proptest shrinks what differs to a few moves.
 
-mod support;
+use crate::support;
+use crate::support::model::{Blueprint, Life, Model, Wait as ModelWait};
 use diapason_abi::archive::Archive;
 use diapason_abi::call::MUTEX;
 use diapason_abi::{Kind, decode_result, layout};
@@ -9,10 +10,9 @@ use diapason_core::host::{Host, with_kernel};
 use diapason_core::{Fault, Id};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use support::model::{Blueprint, Life, Model, Wait as ModelWait};
 
+use crate::support::*;
 use diapason_random::Random;
-use support::*;
 
 /// The draws for one move: its kind, and three numbers to make arguments of.
 type Move = (u8, u8, u8, u8);

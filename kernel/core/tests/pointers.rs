@@ -1,13 +1,12 @@
 //! Every call that takes an address and a length, at and around every boundary, against one
 //! predicate that says what may be accessed.
 
-mod support;
+use crate::support::lab;
+use crate::support::*;
 use diapason_abi::call::MEASUREMENT;
 use diapason_abi::{MESSAGE_BYTES, layout};
 use diapason_core::host::USER_BYTES;
 use proptest::prelude::*;
-use support::lab;
-use support::*;
 
 /// The required effect of a call with these arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,11 +1,10 @@
 //! Processes: boot order, faults and their reports, restart, kill, grants, refused programs.
 
-mod support;
+use crate::support::*;
 use diapason_abi::call::MUTEX;
 use diapason_abi::record::Record;
 use diapason_abi::{FaultReport, MESSAGE_BYTES};
 use diapason_core::{Id, Process};
-use support::*;
 
 /// `boss` (process 0, priority 50) supervises `first` and `second` (40, 30) and has their reports.
 fn plan() -> Plan {

@@ -1,12 +1,11 @@
 //! The flight recorder: what is recorded around the core replays equal; what is damaged diverges at
 //! the damaged entry, and not before.
 
-mod support;
+use crate::support::storm::{self, with_storm};
 use diapason_abi::archive::Archive;
 use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS, Entry, EntryKind};
 use diapason_core::host::{Divergence, replay, with_kernel};
 use diapason_random::Random;
-use support::storm::{self, with_storm};
 
 /// A recording of a storm.
 fn recording(seed: u64, steps: u64) -> Vec<u8> {

@@ -1,9 +1,8 @@
 //! Faults and restarts on VCPUs: a report that is handed over without a decision, and a start
 //! within the short way of a receive, come out as the kernel would have decided.
 
-mod support;
+use crate::support::*;
 use diapason_abi::Nanos;
-use support::*;
 
 /// Nanoseconds of a millisecond.
 const MS: u64 = 1_000_000;

@@ -1,9 +1,8 @@
 //! The room of a core for VCPUs that programs make and change, by the promises of the others.
 
-mod support;
+use crate::support::plan::key;
+use crate::support::*;
 use diapason_abi::Errno::Overload;
-use support::plan::key;
-use support::*;
 
 const MS: u64 = 1_000_000;
 

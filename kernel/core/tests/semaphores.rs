@@ -1,10 +1,9 @@
 //! Semaphores: mutexes with owners, counting semaphores, time-outs, deletion, stale handles.
 //! Priority inheritance has its own file.
 
-mod support;
+use crate::support::lab::{self, lab, summon};
+use crate::support::*;
 use diapason_abi::call::{MUTEX, OWNER_DIED};
-use support::lab::{self, lab, summon};
-use support::*;
 
 #[test]
 fn a_free_mutex_is_taken_and_given_back() {

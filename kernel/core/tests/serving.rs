@@ -1,11 +1,10 @@
 //! Calls to a server that runs in its caller's place. Every experiment is made twice: the host lets
 //! every other call go the short way, and one entry more before the first swaps them.
 
-mod support;
+use crate::support::lab::{self, dismiss};
+use crate::support::*;
 use diapason_abi::call::OWNER_DIED;
 use diapason_abi::{MESSAGE_BYTES, layout};
-use support::lab::{self, dismiss};
-use support::*;
 
 const ROOM: u64 = 1 << 32;
 const US: u64 = 1_000;

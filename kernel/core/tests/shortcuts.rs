@@ -2,13 +2,12 @@
 //! call go a short way if it has one, and one entry more before the first swaps them; whatever can
 //! be seen must be the same after each move.
 
-mod support;
+use crate::support::lab;
+use crate::support::*;
 use diapason_abi::CallNumber;
 use diapason_abi::call::NO_HINT;
 use diapason_random::Random;
 use std::collections::BTreeMap;
-use support::lab;
-use support::*;
 
 const ROOM: u64 = 1 << 32;
 

@@ -1,11 +1,11 @@
 //! The storm in a test: no panic, no broken invariant, no leak, no late neighbour; and the same
 //! seed is the same storm. `DIAPASON_STORM_CALLS` and `DIAPASON_STORM_SEED` make it longer or
-//! another one: `DIAPASON_STORM_CALLS=50000000 cargo test --release -p diapason-core --test storm`.
+//! another one, for example with
+//! `DIAPASON_STORM_CALLS=50000000 cargo test --release -p diapason-core --test all storm::`.
 
-mod support;
+use crate::support::storm::{Tally, with_storm};
+use crate::support::*;
 use std::time::Instant;
-use support::storm::{Tally, with_storm};
-use support::*;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))

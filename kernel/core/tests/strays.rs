@@ -1,11 +1,10 @@
 //! A device that goes beyond its grants falls silent, and each process that has it ends as by a
 //! fault of its own: at its priority, and with a report.
 
-mod support;
+use crate::support::*;
 use diapason_abi::FaultReport;
 use diapason_abi::record::Record;
 use diapason_core::Id;
-use support::*;
 
 const ADDRESS: u64 = 0x20_0000;
 const FAULT: u64 = 1 << 63 | 5 << 32 | 0x10;

@@ -1,9 +1,8 @@
 //! Nobody's budget pays for the alarms, naps and timers of others, on a machine whose kernel takes
 //! time: every entry takes some before it reads the clock, and more after that.
 
-mod support;
+use crate::support::*;
 use diapason_random::Random;
-use support::*;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;

@@ -1,8 +1,7 @@
 //! Threads: creation, priorities, yielding, sleeping, exit, join and detach in every order.
 
-mod support;
-use support::lab::{self, lab, summon};
-use support::*;
+use crate::support::lab::{self, lab, summon};
+use crate::support::*;
 
 #[test]
 fn a_thread_starts_with_its_entry_argument_and_priority() {

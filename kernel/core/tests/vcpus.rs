@@ -2,11 +2,10 @@
 //! end a VCPU. Each line of a trace is a decision: when, who runs, in whose place if not its own,
 //! and on whose budget (`on`) or without any (`beyond`). Times are in microseconds.
 
-mod support;
+use crate::support::script::Script;
+use crate::support::stage::{golden, play};
+use crate::support::*;
 use diapason_core::{Server, VcpuId};
-use support::script::Script;
-use support::stage::{golden, play};
-use support::*;
 
 #[test]
 fn a_vcpu_is_used_up_and_comes_back_each_period() {

@@ -1,10 +1,9 @@
 //! No path goes through more rounds of its loops than the sizes of its system allow.
 
-mod support;
+use crate::support::storm::with_storm;
+use crate::support::*;
 use diapason_abi::archive::ProcessRecord;
 use diapason_costs::KERNEL;
-use support::storm::with_storm;
-use support::*;
 
 /// The storm holds each of its paths to the formula; some come near enough to it that a formula
 /// which forgets a loop would be found.

@@ -1,7 +1,6 @@
 //! `worst_time` against a clock that is moved by hand: every start instant of small patterns.
 
-mod common;
-
+use crate::common;
 use diapason_bus::reserve::{Start, least_reservation};
 use diapason_bus::sim::Random;
 use diapason_bus::{Async, BusInstance, Pattern, Picos, Rotation, Unit};

@@ -1,9 +1,8 @@
 //! Every figure of [USB 2023] that belongs to the bus, with the reading that gives it, and the
 //! exact one beside it.
 
-mod common;
-
-use common::*;
+use crate::common;
+use crate::common::*;
 use diapason_bus::reserve::{self, Start};
 use diapason_bus::{
     BusInstance, Criticality, EndpointId, Guarantee, NoSchedule, Pattern, PeriodicEndpoint, Picos,

@@ -1,9 +1,7 @@
 //! Modes: each endpoint has the same slots in all of them, and a guarantee holds in every mode and
 //! through every change.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use diapason_bus::sim::Random;
 use diapason_bus::{
     BusInstance, BusPlan, Criticality, EndpointId, Guarantee, InvalidDemand, ModePlan, NoModes,

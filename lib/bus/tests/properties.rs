@@ -1,7 +1,6 @@
 //! Every question gets an answer and no panic, and every promise is within its limits.
 
-mod common;
-
+use crate::common;
 use diapason_bus::sim::Random;
 use diapason_bus::{
     Async, BYTES_MAX, BusInstance, BusScheduler, Coding, Criticality, Direction, EndpointId,

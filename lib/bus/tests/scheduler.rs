@@ -1,9 +1,7 @@
 //! Devices come and go: what runs stays, an endpoint that must be served is, and refusals say what
 //! would do.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use diapason_bus::sim::{Random, Set};
 use diapason_bus::{
     Async, BusInstance, BusScheduler, Criticality, EndpointId, Guarantee, InvalidDemand, Moves,

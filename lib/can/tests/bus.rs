@@ -1,7 +1,6 @@
 //! The bus: arbitration, counters, recovery; and the leap held against every single bit.
 
-mod support;
-
+use crate::support::{Draw, Random, run, sent};
 use diapason_abi::Nanos;
 use diapason_can::bus::{
     BusEvent, EventKind, Health, NodeId, NodeSetup, SendRefusal, Ticket, WireFault,
@@ -10,7 +9,6 @@ use diapason_can::frame::standard;
 use diapason_can::wire::{encode, length};
 use diapason_can::{BitRate, Bus, CanFrame, Filter, WireError};
 use std::collections::BTreeMap;
-use support::{Draw, Random, run, sent};
 
 const RATE: u32 = 500_000;
 const BIT: u64 = 2_000;

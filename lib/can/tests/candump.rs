@@ -1,12 +1,10 @@
 //! Logs: what is written is read, what is not a log is refused with its place.
 
-mod support;
-
+use crate::support::{Draw, Random};
 use diapason_abi::Nanos;
 use diapason_can::candump::{LineContent, LogLine, LogTrouble, parse};
 use diapason_can::frame::{extended, standard};
 use diapason_can::{AnyFrame, CanFrame};
-use support::{Draw, Random};
 
 #[test]
 fn lines_of_real_logs() {

@@ -1,13 +1,11 @@
 //! A bus with frames of both formats: times at two rates, arbitration, errors, classic nodes, and
 //! the leap held against every single bit.
 
-mod support;
-
+use crate::support::{Draw, Random, run, sent};
 use diapason_abi::Nanos;
 use diapason_can::bus::{BusEvent, EventKind, Health, NodeId, NodeSetup, SendRefusal, WireFault};
 use diapason_can::frame::standard;
 use diapason_can::{AnyFrame, BitRate, Bus, CanFrame, FdFrame, WireError};
-use support::{Draw, Random, run, sent};
 
 const SLOW: u64 = 2_000;
 const FAST: u64 = 500;

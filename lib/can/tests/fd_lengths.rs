@@ -1,13 +1,11 @@
 //! The longest frames of CAN FD: against a search over all contents, frames that are written out
 //! bit by bit, and buses on which nodes send them.
 
-mod support;
-
+use crate::support::Random;
 use diapason_abi::Nanos;
 use diapason_can::fd::{FdLength, LENGTHS};
 use diapason_can::response::{AnalysedMessage, Errors, response};
 use diapason_can::{BitRate, ExtendedId, StandardId};
-use support::Random;
 
 /// A bit before the checksum.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,10 @@
 //! Frames of CAN FD on the wire: against vectors, a slow implementation on text, and the bounds.
 
-mod support;
-
+use crate::support::{Draw, Random};
 use diapason_can::decode::{acknowledged, decode_any};
 use diapason_can::fd::{AnyFrame, Checksum, FdFrame, FdLength, stuff_count};
 use diapason_can::frame::{FrameRefusal, extended, standard};
 use diapason_can::{FrameDecoder, WireError, decode};
-use support::{Draw, Random};
 
 /// Returns the remainder of polynomial division, on paper.
 fn slow_crc(message: &str, divisor: &str, first: u32) -> String {

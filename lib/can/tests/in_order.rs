@@ -1,14 +1,12 @@
 //! Nodes that send in the order of requests: the bounds against the bus.
 
-mod support;
-
+use crate::support::Random;
 use diapason_abi::Nanos;
 use diapason_can::bus::{Bus, EventKind, NodeSetup, Ticket, WireFault};
 use diapason_can::in_order::{BusErrors, Sends, responses_in_order};
 use diapason_can::response::{AnalysedMessage, Errors, responses};
 use diapason_can::{BitRate, CanFrame, StandardId};
 use std::collections::BTreeMap;
-use support::Random;
 
 const NODES: u64 = 4;
 

@@ -1,7 +1,6 @@
 //! MTS: identifiers, and its promises attacked on the bus, those of [EMERALDS 1998] and ours.
 
-mod support;
-
+use crate::support::{Draw, Random};
 use diapason_abi::Nanos;
 use diapason_can::bus::{EventKind, NodeId, NodeSetup, Ticket, WireFault};
 use diapason_can::mts::{
@@ -13,7 +12,6 @@ use diapason_can::response::{AnalysedMessage, Errors};
 use diapason_can::wire::{length, worst};
 use diapason_can::{BitRate, Bus, CanFrame, StandardId};
 use std::collections::BTreeMap;
-use support::{Draw, Random};
 
 #[test]
 fn identifiers_keep_the_classes_apart_and_in_order() {

@@ -2,13 +2,11 @@
 //! masters that reboot, and several masters. No node that knows the time is further off than is
 //! proved, and no two nodes know different times.
 
-mod support;
-
+use crate::support::Random;
 use diapason_abi::Nanos;
 use diapason_can::mts::{BusClock, TimeBase, TimeFrame, TimeRefusal, TimeTerms};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use support::Random;
 
 /// An oscillator: what it says at the beginning, and how fast it is.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,7 @@
 //! Nodes under MTS with clocks of their own and the renewal of identifiers, on the simulated bus:
 //! nothing that is promised is late, and nothing goes before what is more urgent.
 
-mod support;
-
+use crate::support::Random;
 use diapason_abi::Nanos;
 use diapason_can::mts::life::{
     Frames, LifeClock, LifeMessage, LifeOutcome, LifeStream, LifeTime, LifeUnit, live,
@@ -15,7 +14,6 @@ use diapason_can::mts::{
 use diapason_can::response::{AnalysedMessage, Errors};
 use diapason_can::wire::worst;
 use diapason_can::{BitRate, CanFrame, StandardId};
-use support::Random;
 
 const CLOCKS: u64 = 20_000;
 const NODES: u64 = 4;

@@ -1,7 +1,6 @@
 //! Response times: the book's example, and the bound attacked on the bus.
 
-mod support;
-
+use crate::support::{Draw, Random};
 use diapason_abi::Nanos;
 use diapason_can::bus::{BusEvent, EventKind, NodeSetup, Ticket, WireFault};
 use diapason_can::frame::standard;
@@ -9,7 +8,6 @@ use diapason_can::response::{AnalysedMessage, ERROR_BITS, Errors, NoBound, respo
 use diapason_can::wire::{encode, length, worst};
 use diapason_can::{BitRate, Bus, CanFrame, WireError};
 use std::collections::BTreeMap;
-use support::{Draw, Random};
 
 fn rate(hertz: u32) -> BitRate {
     BitRate::new(hertz).unwrap()

@@ -1,12 +1,10 @@
 //! Connections of clients: what they say is obeyed or refused, and nothing panics.
 
-mod support;
-
+use crate::support::{Draw, Random};
 use diapason_abi::Nanos;
 use diapason_can::frame::{extended, standard};
 use diapason_can::socketcand::{COMMAND_MAX, Dialogue, Reaction, SUBSCRIPTIONS_MAX};
 use diapason_can::{CanFrame, FdFrame};
-use support::{Draw, Random};
 
 fn buses() -> Vec<String> {
     vec!["can0".into(), "can3".into()]

@@ -1,11 +1,9 @@
 //! Bit timing: known settings, exact times, and every setting found held against its limits.
 
-mod support;
-
+use crate::support::Random;
 use diapason_abi::Nanos;
 use diapason_can::timing::{QUANTA, TimingLimits, TimingRefusal};
 use diapason_can::{BitRate, BitTiming};
-use support::Random;
 
 fn rate(hertz: u32) -> BitRate {
     BitRate::new(hertz).unwrap()

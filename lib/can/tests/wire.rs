@@ -1,12 +1,10 @@
 //! Frames on the wire, held against a slow implementation on text that shares nothing with ours.
 
-mod support;
-
+use crate::support::{Draw, Random};
 use diapason_can::decode::{acknowledged, decode};
 use diapason_can::frame::{extended, standard};
 use diapason_can::wire::{Contest, contest, encode, length, longest, shortest, unstuffed, worst};
 use diapason_can::{CanFrame, FrameDecoder, WireError};
-use support::{Draw, Random};
 
 /// `value` as `width` binary digits.
 fn digits(value: u64, width: usize) -> String {

@@ -1,12 +1,11 @@
 //! Networks with all kinds of terms, attacked with the worst stamps: what is stated holds of each.
 
-mod support;
-
+use crate::support;
+use crate::support::oscillator::Wander;
+use crate::support::{Losses, MS, S, Stamps, World};
 use diapason_abi::Nanos;
 use diapason_gptp::{PRIORITY_FOLLOWER, SyncBase, SyncRefusal, SyncTerms};
 use diapason_random::Random;
-use support::oscillator::Wander;
-use support::{Losses, MS, S, Stamps, World};
 
 /// Returns terms of which nothing is missing but that the clock slews fast enough.
 fn drawn(random: &mut Random) -> SyncBase {

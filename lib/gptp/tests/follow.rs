@@ -1,12 +1,10 @@
 //! Two and four nodes whose clocks drift: what programs see is within the stated error, whatever is
 //! lost, and whichever master dies.
 
-mod support;
-
+use crate::support::oscillator::Wander;
+use crate::support::{Losses, MS, S, Stamps, World, base, terms};
 use diapason_abi::Nanos;
 use diapason_gptp::{GptpFault, PRIORITY_FOLLOWER, SyncBase, SyncTerms};
-use support::oscillator::Wander;
-use support::{Losses, MS, S, Stamps, World, base, terms};
 
 const FAST: i64 = 100_000;
 const SLOW: i64 = -100_000;

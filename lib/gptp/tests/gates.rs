@@ -1,12 +1,10 @@
 //! Gates of two hosts on the time that both know: no frame leaves its window, by the clock of the
 //! other host, by more than the stated error.
 
-mod support;
-
+use crate::support::oscillator::Wander;
+use crate::support::{Losses, S, Stamps, World, base};
 use diapason_gptp::{PRIORITY_FOLLOWER, SyncBase, SyncTerms};
 use diapason_tsn::{CLASSES, Egress, EgressStep, GateEntry, GateList, LinkRate, Shaping};
-use support::oscillator::Wander;
-use support::{Losses, S, Stamps, World, base};
 
 const CYCLE_NS: u64 = 125_000;
 const WINDOW_NS: u64 = 32_000;

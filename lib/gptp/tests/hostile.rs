@@ -1,14 +1,12 @@
 //! Frames that are wrong on purpose: the time stays within the stated error, and each has its
 //! reason in the books.
 
-mod support;
-
+use crate::support::{Losses, MS, S, World, mac, terms};
 use diapason_abi::Nanos;
 use diapason_gptp::{
     Announce, GptpBody, GptpFault, GptpFrame, GptpHeader, GptpMessage, Grandmaster, HEAD,
     PRIORITY_FOLLOWER, PortIdentity, TimeProperties, identity_of,
 };
-use support::{Losses, MS, S, World, mac, terms};
 
 /// Returns a master and a follower that know the time.
 fn two() -> World {

@@ -1,12 +1,10 @@
 //! A peer that behaves as `ptp4l` of linuxptp 3.1.1 was seen to: its frames are those that were
 //! captured, with other numbers in them, and it is as strict as `ptp4l` with ours.
 
-mod support;
-
+use crate::support::oscillator::Oscillator;
+use crate::support::{MS, S, base};
 use diapason_abi::Nanos;
 use diapason_gptp::{FRAME_MAX, GptpOutgoing, Grandmaster, HEAD, SyncBase, SyncTerms, TimeNode};
-use support::oscillator::Oscillator;
-use support::{MS, S, base};
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const OWN: [u8; 10] = [2, 0, 0, 0xff, 0xfe, 0, 0, 1, 0, 1];

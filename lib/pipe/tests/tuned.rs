@@ -1,14 +1,12 @@
 //! `tpipe` as a decision: the worked examples, every refusal with its reason, and pipes that come
 //! and go.
 
-mod interface;
-
+use crate::interface::{MS, US, interface};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::Envelope;
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::*;
 use diapason_random::Random;
-use interface::{MS, US, interface};
 
 const SECOND: Nanos = Nanos::from_secs(1);
 

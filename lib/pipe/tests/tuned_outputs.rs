@@ -1,14 +1,12 @@
 //! `tpipe` to a device, and through a thread back to it: bounds, each refusal with its reason, and
 //! that what is refused changes nothing.
 
-mod interface;
-
+use crate::interface::{MS, US, interface};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::Envelope;
 use diapason_pipe::bill::{Drain, Interrupts, StageTimes, Telling};
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::*;
-use interface::{MS, US, interface};
 
 /// Returns the driver of the interface, one or two of whose channels are written.
 fn written() -> Driver {

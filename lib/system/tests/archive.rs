@@ -1,8 +1,7 @@
 //! A sound description becomes the system it describes, and the archive says the same.
 
-mod common;
-
-use common::{ENGINE, OPTIONS, built, is_only, program, program_named, told};
+use crate::common;
+use crate::common::{ENGINE, OPTIONS, built, is_only, program, program_named, told};
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, flags};
 use diapason_abi::settings::{Settings, WORDS};
 use diapason_abi::{Key, call};

@@ -1,8 +1,6 @@
 //! The rules of `[[bus]]` and `[[endpoint]]`.
 
-mod common;
-
-use common::problems;
+use crate::common::problems;
 use diapason_bus::{
     Async, BusInstance, Coding, Criticality, Direction, EndpointId, Guarantee, PeriodicEndpoint,
     Speed, Transfer,

@@ -1,8 +1,6 @@
 //! The rules of `[[chain]]`: what follows from one, and what cannot be one.
 
-mod common;
-
-use common::problems;
+use crate::common::problems;
 use diapason_system::{ChainLink, ChainSpec, Handover, parse};
 
 /// Returns a USB server with an interface, a pipe `in` read by `r`, a pipe `out` written by `w`, a

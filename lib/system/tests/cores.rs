@@ -1,7 +1,6 @@
 //! Several cores: what each has, what reaches another, and what cannot.
 
-mod common;
-use common::built;
+use crate::common::built;
 use diapason_abi::archive::{Archive, Location, NONE};
 use diapason_system::{Diagnostics, System, companions, parse, parse_cores};
 

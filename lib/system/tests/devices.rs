@@ -1,8 +1,6 @@
 //! The rules of `[[device]]`.
 
-mod common;
-
-use common::refused;
+use crate::common::refused;
 
 /// Returns a device `d` at this address, of this size, with more keys; its address is in line 8.
 fn device(address: &str, size: &str, rest: &str) -> String {

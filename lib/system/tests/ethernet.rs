@@ -1,8 +1,6 @@
 //! The rules of `[[adapter]]` and `[[socket]]`, and what follows from them.
 
-mod common;
-
-use common::{built, problems, told};
+use crate::common::{built, problems, told};
 use diapason_abi::Key;
 use diapason_contract::ethernet::{
     ADAPTER_SETTING, AdapterTerms, BUFFERS_BYTES, OUT_BYTES, Peer, RINGS_BYTES, SOCKETS_SETTING,

@@ -1,8 +1,6 @@
 //! The rules of `[[fault]]` and `--fault`: one grammar, and every mistake is refused where it is.
 
-mod common;
-
-use common::{built, refused};
+use crate::common::{built, refused};
 use diapason_random::Random;
 use diapason_system::{FaultKind, InjectedFault, System, parse, parse_fault};
 

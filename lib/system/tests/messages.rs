@@ -1,8 +1,6 @@
 //! The rules of `[[can]]` and `[[message]]`: what they become, and what is refused.
 
-mod common;
-
-use common::problems;
+use crate::common::problems;
 use diapason_system::{CanClass, CanScheduler, CanSender, CanTime, parse};
 
 /// Line 1 is the header of the system.

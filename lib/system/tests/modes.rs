@@ -1,8 +1,6 @@
 //! The rules of `[[mode]]`.
 
-mod common;
-
-use common::problems;
+use crate::common::problems;
 use diapason_system::{ModeCamera, ModeSpec, parse};
 
 /// Returns a system with a camera and a disk; more tables begin in line 20.

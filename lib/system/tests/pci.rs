@@ -1,8 +1,6 @@
 //! The rules of a `[[device]]` that is a PCI function, and of memory for devices.
 
-mod common;
-
-use common::{built, problems, refused};
+use crate::common::{built, problems, refused};
 use diapason_abi::archive::{Archive, Location, MESSAGES, NONE, PciFunction};
 use diapason_abi::{Key, PAGE};
 use diapason_system::parse;

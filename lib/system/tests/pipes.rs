@@ -1,8 +1,6 @@
 //! The rules of `[[pipe]]`: what follows from one, and what cannot be one.
 
-mod common;
-
-use common::{built, refused, told};
+use crate::common::{built, refused, told};
 use diapason_abi::Nanos;
 use diapason_abi::settings::Settings;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts, PER_MAX};

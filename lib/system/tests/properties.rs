@@ -1,8 +1,6 @@
 //! Every text gets an answer and no panic. Every archive says what was described.
 
-mod common;
-
-use common::{ENGINE, OPTIONS, SERVERS, built, program_named};
+use crate::common::{ENGINE, OPTIONS, SERVERS, built, program_named};
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind};
 use diapason_abi::{Key, call};
 use diapason_system::{

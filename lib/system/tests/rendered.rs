@@ -2,9 +2,7 @@
 //!
 //! To accept new texts, run this test with `DIAPASON_BLESS=1` and read the difference.
 
-mod common;
-
-use common::{ENGINE, problems, program};
+use crate::common::{ENGINE, problems, program};
 use diapason_system::{Permit, RunOptions, build, parse};
 use std::path::PathBuf;
 

@@ -1,8 +1,6 @@
 //! Each rule of a description: what breaks it is refused at its place, with a remedy.
 
-mod common;
-
-use common::{ENGINE, problems, refused};
+use crate::common::{ENGINE, problems, refused};
 
 /// Returns a description of one process `p` in lines 3 to 5, then `rest` from line 6.
 fn with_system(rest: &str) -> String {

@@ -1,8 +1,6 @@
 //! The rules of `[[section]]`: what follows from one, and what cannot be one.
 
-mod common;
-
-use common::problems;
+use crate::common::problems;
 use diapason_system::{CriticalSection, parse, parse_cores};
 
 /// Two processes that share two mutexes and a counting semaphore, and one that uses none.

@@ -1,8 +1,6 @@
 //! The check before boot of a USB server's needs, and of requests that it cannot serve.
 
-mod common;
-
-use common::{built, told};
+use crate::common::{built, told};
 use diapason_contract::can::{CanInterface, INTERFACES};
 use diapason_contract::settings::{DEVICES, Expected};
 use diapason_contract::threads::ServiceKind;

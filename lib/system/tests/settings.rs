@@ -1,8 +1,6 @@
 //! The rules of `[process.settings]`: what a server is told by name.
 
-mod common;
-
-use common::{built, refused, told};
+use crate::common::{built, refused, told};
 use diapason_contract::settings::{CLIENTS, CRITICAL, LINKS, PROMISE, SAYS, SERVES, STREAMS};
 use diapason_contract::threads::WORDS;
 use diapason_system::parse;

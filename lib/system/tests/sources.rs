@@ -1,9 +1,7 @@
 //! Pipes from devices that are no CAN interfaces: what follows from one, and what their endpoints
 //! cannot do.
 
-mod common;
-
-use common::{built, refused, told};
+use crate::common::{built, refused, told};
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::endpoint::NUMBER;

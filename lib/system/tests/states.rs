@@ -1,8 +1,6 @@
 //! The rules of `[[state]]`: what follows from one, and what cannot be one.
 
-mod common;
-
-use common::{built, refused};
+use crate::common::{built, refused};
 use diapason_system::{StateSpec, System, parse};
 use proptest::prelude::*;
 

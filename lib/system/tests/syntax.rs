@@ -1,8 +1,6 @@
 //! Text that is not TOML: one message per broken line, and no noise from the others.
 
-mod common;
-
-use common::{problems, refused};
+use crate::common::{problems, refused};
 
 #[track_caller]
 fn broken(text: &str, place: (usize, usize), title: &str, help: &str) {

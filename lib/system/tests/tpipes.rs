@@ -1,8 +1,6 @@
 //! The rules of `[[tpipe]]`: what follows from one, and what cannot be one.
 
-mod common;
-
-use common::{built, refused, told};
+use crate::common::{built, refused, told};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{ENVELOPES, Envelope, OUT_BYTES, REPORT_BYTES};
 use diapason_system::{Tpipe, parse};

@@ -1,8 +1,6 @@
 //! The rules of `[[usb]]` and `[[work]]`: what stands around a host, and how long its works take.
 
-mod common;
-
-use common::{built, refused};
+use crate::common::{built, refused};
 use diapason_system::{CanTraffic, PluggedCanBus, UsbModel, parse};
 
 /// Returns a system with a USB controller `xhci`, a timer `hpet` and more tables; those begin in

@@ -1,8 +1,7 @@
 //! Virtual CPUs and their queues: what is described arrives, what makes no sense is refused.
 
-mod common;
-
-use common::{SERVERS, built, problems, refused};
+use crate::common;
+use crate::common::{SERVERS, built, problems, refused};
 use diapason_abi::Key;
 use diapason_abi::archive::{Archive, NONE, VcpuKind, flags};
 use diapason_system::{Place, Scheduling, ServerSpec, parse};

@@ -1,12 +1,10 @@
 //! Bounds against runs of the transmitter: no frame is later, and some are as late.
 
-mod support;
-
+use crate::support::{Arriving, arrivals, flows, gates, run, strict};
 use diapason_random::Random;
 use diapason_tsn::{
     CLASSES, Egress, GateEntry, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow,
 };
-use support::{Arriving, arrivals, flows, gates, run, strict};
 
 /// Returns the longest delay of each class in a run.
 fn seen(egress: &mut Egress<usize>, arriving: &[Arriving]) -> [u64; CLASSES] {

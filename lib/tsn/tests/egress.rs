@@ -1,10 +1,9 @@
 //! The transmitter against a slow one that looks at every nanosecond, and its refusals.
 
-mod support;
-
+use crate::support;
+use crate::support::{Arriving, Gone, arrivals, flows, gates, run};
 use diapason_random::Random;
 use diapason_tsn::{CLASSES, Egress, GateEntry, GateList, GateRefusal, LinkRate, Shaping};
-use support::{Arriving, Gone, arrivals, flows, gates, run};
 
 /// Sends by looking at each nanosecond: is every gate open that a frame needs, is there credit.
 fn slow(

@@ -1,14 +1,12 @@
 //! Gates that a late thread keeps: frames end in their windows, and no frame waits longer than the
 //! model of the port says.
 
-mod support;
-
+use crate::support::{Arriving, arrivals};
 use diapason_random::Random;
 use diapason_tsn::{
     CLASSES, EgressStep, GateEntry, GateList, LinkRate, PacedEgress, PortModel, ServoClock,
     Shaping, TrafficFlow, frame_ns, paced_ns,
 };
-use support::{Arriving, arrivals};
 
 /// A frame that went: its number, when it was on the wire, and when its gap was over.
 type Went = (usize, u64, u64);

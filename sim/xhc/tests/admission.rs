@@ -1,12 +1,10 @@
 //! The admission of bandwidth, and a proof that a refusal changes nothing.
 
-mod support;
-
+use crate::support::{Driver, Plan, Shared, bulk};
 use diapason_usb::Speed;
 use diapason_usb::context::{self, EndpointKind};
 use diapason_usb::trb::{Completion, Kind, Trb};
 use diapason_xhc::Config;
-use support::{Driver, Plan, Shared, bulk};
 
 /// A camera: three bursts of eleven packets.
 fn camera(index: u8, interval: u32) -> Plan {

@@ -1,7 +1,6 @@
 //! A bridge cable between the controllers of two hosts.
 
-mod support;
-
+use crate::support::{Driver, bulk};
 use diapason_abi::Nanos;
 use diapason_devices::bridge::slow_bridge;
 use diapason_devices::{UsbDevice, bridge};
@@ -9,7 +8,6 @@ use diapason_random::Random;
 use diapason_usb::Setup;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_xhc::Config;
-use support::{Driver, bulk};
 
 /// Endpoints of the bridge by their numbers in contexts.
 const OUT: u8 = 2 * bridge::OUT;

@@ -1,14 +1,13 @@
 //! The command ring and the states of slots and endpoints.
 
-mod support;
-
+use crate::support;
+use crate::support::{Driver, Shared, bulk, op};
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
 use diapason_usb::context::{self, EndpointKind, EndpointState, SlotState};
 use diapason_usb::register::{command_ring, operational, status};
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_xhc::Config;
-use support::{Driver, Shared, bulk, op};
 
 const NO_OP: Trb = Trb::new(Kind::NoOpCommand, 0, 0, 0);
 

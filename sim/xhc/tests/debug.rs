@@ -1,7 +1,7 @@
 //! The debug capability of one controller at the port of another.
 
-mod support;
-
+use crate::support;
+use crate::support::{Driver, Ring, Shared, bulk};
 use diapason_abi::Nanos;
 use diapason_random::Random;
 use diapason_usb::register::{extended, port};
@@ -9,7 +9,6 @@ use diapason_usb::setup::descriptor_type;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_usb::{Setup, Speed};
 use diapason_xhc::{CableEnd, Config, DebugConfig};
-use support::{Driver, Ring, Shared, bulk};
 
 const CONFIG: DebugConfig =
     DebugConfig { port: 5, burst: 3, first_endpoint: 2, survives_reset: false };

@@ -1,13 +1,11 @@
 //! Event rings of several segments, back-pressure, moderation, interrupts that go astray.
 
-mod support;
-
+use crate::support::{Driver, Shared, bulk, op, rt};
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
 use diapason_usb::register::{command, interrupter, operational, status};
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_xhc::{Config, Disturbance};
-use support::{Driver, Shared, bulk, op, rt};
 
 const NO_OP: Trb = Trb::new(Kind::NoOpCommand, 0, 0, 0);
 

@@ -1,7 +1,6 @@
 //! Drivers that do anything: random registers, random rings. No panic, no work without time.
 
-mod support;
-
+use crate::support::{Driver, Plan, Shared, bulk, portsc};
 use diapason_abi::Nanos;
 use diapason_devices::{Answer, Handshake};
 use diapason_random::Random;
@@ -9,7 +8,6 @@ use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::{Completion, Kind, Trb};
 use diapason_usb::{Setup, Speed};
 use diapason_xhc::{Config, DebugConfig, Disturbance};
-use support::{Driver, Plan, Shared, bulk, portsc};
 
 const DEBUG: DebugConfig =
     DebugConfig { port: 5, burst: 0, first_endpoint: 0, survives_reset: true };

@@ -1,14 +1,12 @@
 //! Devices behind hubs: found by their route, slow ones on a bus of the hub's translator.
 
-mod support;
-
+use crate::support::{Driver, Plan, Shared, bulk};
 use diapason_abi::Nanos;
 use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
 use diapason_usb::context::{EndpointKind, Slot, Words};
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_usb::{Setup, Speed};
 use diapason_xhc::Config;
-use support::{Driver, Plan, Shared, bulk};
 
 /// A hub that does nothing but carry two devices.
 struct Hub {

@@ -1,14 +1,12 @@
 //! Isochronous endpoints: which microframe, and what is said when one passes unserved.
 
-mod support;
-
+use crate::support::{Driver, Plan, Shared, bulk};
 use diapason_abi::Nanos;
 use diapason_devices::Answer;
 use diapason_usb::Speed;
 use diapason_usb::context::{EndpointKind, EndpointState};
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_xhc::Config;
-use support::{Driver, Plan, Shared, bulk};
 
 const OUT: u8 = 2;
 const IN: u8 = 3;

@@ -1,13 +1,11 @@
 //! Memory that a driver has given to the controller: a driver that takes it back too soon is found,
 //! and so is a controller that writes when it no longer may.
 
-mod support;
-
+use crate::support::{Driver, Shared, bulk};
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_xhc::{Config, Misuse};
-use support::{Driver, Shared, bulk};
 
 const OUT: u8 = 2;
 const IN: u8 = 3;

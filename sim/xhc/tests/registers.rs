@@ -1,15 +1,13 @@
 //! Reset, capability lists, ports, the microframe counter: what a driver sees before it does
 //! anything.
 
-mod support;
-
+use crate::support::{Driver, Ram, Shared, op, portsc};
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
 use diapason_usb::register::port::{self, link};
 use diapason_usb::register::{capability, command, extended, operational, status};
 use diapason_usb::trb::Kind;
 use diapason_xhc::{Config, Protocol, Xhc};
-use support::{Driver, Ram, Shared, op, portsc};
 
 const STATUS: u64 = 0x80 + operational::STATUS;
 const COMMAND: u64 = 0x80 + operational::COMMAND;

@@ -1,12 +1,10 @@
 //! How fast the model is: five bulk streams of 7000 small packets a second each.
 
-mod support;
-
+use crate::support::{Driver, Shared, bulk};
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_xhc::Config;
-use support::{Driver, Shared, bulk};
 
 /// Simulated time, short in the normal run; the measurement is of the release build.
 const LENGTH: Nanos =

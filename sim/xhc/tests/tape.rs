@@ -1,7 +1,6 @@
 //! The story that a capture tells of transfers, and a proof that telling it changes nothing.
 
-mod support;
-
+use crate::support::{Driver, Shared, bulk};
 use diapason_abi::Nanos;
 use diapason_devices::{Handshake, Stall};
 use diapason_random::Random;
@@ -9,7 +8,6 @@ use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_usb::{Setup, Speed};
 use diapason_xhc::{Config, TransferRecord};
-use support::{Driver, Shared, bulk};
 
 const OUT: u8 = 2;
 const IN: u8 = 3;

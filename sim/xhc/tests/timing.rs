@@ -1,7 +1,6 @@
 //! The time packets take, measured on the buses, against `diapason_bus`.
 
-mod support;
-
+use crate::support::{Driver, Plan, Shared, bulk};
 use diapason_abi::Nanos;
 use diapason_bus::{
     Async, BusInstance, Coding, Direction, EndpointId, Guarantee, Pattern, Picos, Rotation, Speed,
@@ -11,7 +10,6 @@ use diapason_random::Random;
 use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_xhc::{BusPacket, Config, PacketOutcome};
-use support::{Driver, Plan, Shared, bulk};
 
 fn uncoded() -> Config {
     Config { coding: Coding::Ignored, ..Config::default() }

@@ -1,7 +1,6 @@
 //! Control, bulk and interrupt transfers: what arrives, what is reported, how it ends badly.
 
-mod support;
-
+use crate::support::{Driver, Plan, Shared, bulk};
 use diapason_abi::Nanos;
 use diapason_devices::{Answer, Handshake, Stall};
 use diapason_usb::context::{EndpointKind, EndpointState};
@@ -9,7 +8,6 @@ use diapason_usb::setup::descriptor_type;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_usb::{Setup, Speed};
 use diapason_xhc::{Config, PacketOutcome};
-use support::{Driver, Plan, Shared, bulk};
 
 const OUT: u8 = 2;
 const IN: u8 = 3;

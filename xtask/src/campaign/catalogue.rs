@@ -44,10 +44,10 @@ impl Line {
         Line { program, arguments, variables: Vec::new() }
     }
 
-    /// Returns the line that runs the tests of a package in one of its files whose names have a
+    /// Returns the line that runs the tests of one of a package's test programs whose names have a
     /// part in common.
-    fn of_test(package: &str, file: &str, name: &str) -> Line {
-        let release = ["test", "--quiet", "--release", "-p", package, "--test", file, name];
+    fn of_test(package: &str, program: &str, name: &str) -> Line {
+        let release = ["test", "--quiet", "--release", "-p", package, "--test", program, name];
         Line::of(Program::Cargo, release)
     }
 
@@ -191,7 +191,7 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
         usual: 200_000_000,
         alone: false,
         share: |_, size, shard| {
-            let line = Line::of_test("diapason-core", "storm", "nothing")
+            let line = Line::of_test("diapason-core", "all", "storm::nothing")
                 .variable(storm::HOST_CALLS, shard.part(size.count))
                 .variable(storm::HOST_SEED, size.seed + shard.index());
             Ok(vec![line])

@@ -67,7 +67,7 @@ pub(crate) const CHECKS: [Check; 25] = [
         figure: "every edge with 22 lengths in 7 calls, and 4,000 random ones",
         proofs: &[Test("diapason-core", "kernel/core", "pointers", "every_edge_with_every_length")],
         asked: &["DIAPASON_POINTERS=20000000 cargo test --quiet --release -p diapason-core \
-             --test pointers"],
+             --test all pointers::"],
         long: &["cargo xtask campaign storm"],
         missing: "the test of the metal is the deeds of check 3 only",
     },

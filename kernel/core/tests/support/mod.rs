@@ -1,9 +1,6 @@
 //! The common parts of the tests: systems described by hand ([`Plan`]) and a booted host ([`Sys`])
 //! whose threads are brought into named states by the calls they would make themselves.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(unused_imports, reason = "each test file uses a part of it")]
-
 pub mod audit;
 pub mod chance;
 pub mod lab;

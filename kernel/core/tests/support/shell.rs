@@ -6,10 +6,10 @@ use diapason_abi::archive::DeviceRecord;
 use diapason_abi::call::NO_HINT;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::{ENTRY_WORDS, Entry, access_words};
-use diapason_abi::{FaultCause, Nanos, PAGE, layout};
+use diapason_abi::{Nanos, PAGE, layout};
 use diapason_core::host::HIDDEN;
 use diapason_core::{
-    Arguments, BadAddress, Cause, Decision, Fault, FrameId, Kernel, Machine, ProcessId, ThreadId,
+    Arguments, BadAddress, Cause, Decision, FrameId, Kernel, Machine, ProcessId, ThreadId,
     UserMemory, take_walked,
 };
 use std::collections::BTreeMap;
@@ -95,16 +95,6 @@ impl Memory {
             taken += 1;
         }
         assert_eq!(taken, pages, "all pages of {owner:?}");
-    }
-
-    /// Writes into a process's memory.
-    pub fn fill(&mut self, process: u16, at: usize, bytes: &[u8]) {
-        self.user[process as usize][at..at + bytes.len()].copy_from_slice(bytes);
-    }
-
-    /// Reads a process's memory.
-    pub fn user(&self, process: u16) -> &[u8] {
-        &self.user[process as usize]
     }
 }
 

@@ -1,5 +1,4 @@
 //! The endpoints of [USB 2023]: cameras of 33 KB, four bulk endpoints with one guarantee.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 use diapason_bus::{
     Async, BusInstance, Criticality, Direction, EndpointId, Guarantee, PeriodicEndpoint, Picos,

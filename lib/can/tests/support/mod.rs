@@ -1,5 +1,4 @@
 //! Random frames for the tests of this crate, from a seed, and runs of a bus.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{BusEvent, EventKind};

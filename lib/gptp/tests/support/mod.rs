@@ -1,7 +1,5 @@
 //! Nodes on links, with clocks that drift, stamps that are wrong, and frames that are lost.
 
-#![allow(dead_code, reason = "each test uses its part")]
-
 mod compare;
 pub mod oscillator;
 

@@ -1,7 +1,5 @@
 //! The common parts of this crate's tests: a sound description, programs, and how to ask.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use diapason_abi::archive::Archive;
 use diapason_abi::settings::{MARK, Settings, WORDS};
 use diapason_system::{Diagnostics, Permit, RunOptions, System, build, parse};

@@ -1,7 +1,5 @@
 //! Random ports, their traffic, and a run of it.
 
-#![allow(dead_code, reason = "each test uses its part")]
-
 use diapason_random::Random;
 use diapason_tsn::{
     CLASSES, Egress, EgressStep, GateEntry, GateList, LinkRate, Shaping, TrafficFlow,

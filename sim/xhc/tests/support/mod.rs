@@ -1,10 +1,9 @@
 //! A tiny driver and a tiny device, for tests that touch the controller register by register.
-#![allow(dead_code, unused_imports, reason = "each test file uses its part of the support")]
 
 mod gadget;
 mod ram;
 
-pub use gadget::{Gadget, Shared};
+pub use gadget::Shared;
 pub use ram::Ram;
 
 use diapason_abi::Nanos;

@@ -8,6 +8,7 @@ mod fixture;
 mod lengths;
 mod names;
 mod papers;
+mod programs;
 mod rooms;
 mod unsafety;
 
@@ -35,7 +36,7 @@ const FILE_RULES: [fn(&Source) -> Vec<Problem>; 15] = [
 ];
 
 /// Rules that look at the whole tree.
-const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 10] = [
+const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 11] = [
     documents::readme,
     documents::links,
     documents::samples,
@@ -43,6 +44,7 @@ const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 10] = [
     documents::conflicts,
     documents::machine_paths,
     papers::apart,
+    programs::gathered,
     names::glossary,
     rooms::dependencies,
     rooms::shown,
