@@ -76,7 +76,8 @@ fn problem(text: &str, error: &Error, span: &Span) -> Problem {
 
 /// A header in single brackets stands in the text a second time.
 fn second_table(span: &Span, name: &str) -> Problem {
-    let help = if ["system", "scheduling", shorthand::KEY].contains(&name) {
+    let single = ["system", "scheduling", "network", "machine", shorthand::KEY];
+    let help = if single.contains(&name) {
         format!("a description has one `[{name}]`: write the keys of both in the first")
     } else {
         format!("write `[[{name}]]`, with double brackets, for each of them")

@@ -238,6 +238,9 @@ fn wrong_leaders_and_lists_are_refused_where_they_stand() {
     bad(&network("leader = \"zzz\""), (11, 10), "no host is called `zzz`", help);
     let help = "did you mean `leader`?";
     bad(&network("ledaer = \"a\""), (11, 1), "unknown key `ledaer` in [network]", help);
+    let two = network("[network]\n");
+    let help = "a description has one `[network]`: write the keys of both in the first";
+    bad(&two, (11, 2), "`[network]` stands here a second time", help);
     let help = "write `[network]` with single brackets: there is one";
     bad(&with_target("[[network]]\n"), (10, 1), "`network` is no table", help);
     let list = |names: &str| {
