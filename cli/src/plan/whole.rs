@@ -118,10 +118,10 @@ impl Whole<'_> {
                 false => format!("{tables}{formed}\nnetwork: {word}\n"),
             };
             let flows = flow_tables::render(network, hosts);
-            if flows.is_empty() {
-                return text;
-            }
             let refused = findings(&network.refused, coloured);
+            if flows.is_empty() {
+                return text + &refused;
+            }
             let word = if network.refused.is_empty() { "hold" } else { "do not hold" };
             format!("{text}\n{flows}{refused}\nflows: {word}\n")
         });

@@ -158,10 +158,23 @@ fn whoever_else_may_send_or_run_there_is_found() {
         let thief = format!("{thief}{more}\n[[process]]\nname = \"router\"");
         with("links/hub.toml", "[[process]]\nname = \"router\"", &thief)
     };
+    for object in ["link0.asks", "link0.done", "link0.ask", "link.ready", "link.data"] {
+        let clients =
+            if object.starts_with("link.") { "all links of a host have" } else { "a link has" };
+        refused(
+            &with_thief(&format!("uses = [\"{object}\"]")),
+            &format!("`ping` has no bound: `thief` in `hub` may use `{object}` of `asks`, too"),
+            &format!("take `{object}` out of its `uses` in `links/hub.toml`: {clients} one client"),
+        );
+    }
     refused(
-        &with_thief("uses = [\"link0.asks\"]"),
-        "`ping` has no bound: `thief` in `hub` may send over `asks`, too",
-        "take `link0.asks` out of its `uses` in `links/hub.toml`: a link has one client",
+        &with(
+            "flow.toml",
+            "process = \"hub:router\"\nby = \"asks\"",
+            "process = \"hub:usbd\"\nby = \"asks\"",
+        ),
+        "`ping` has no bound: `usbd` in `hub` serves `asks`, and passes no messages on",
+        "name the process of `links/hub.toml` that uses `link0.asks`",
     );
     refused(
         &with_thief("vcpu = \"route\""),

@@ -181,6 +181,13 @@ fn programs_at_links_that_start_again_are_refused() {
             ),
             &format!("remove `restart` from it in `{ANSWER}`"),
         );
+        let list = example(TWO);
+        let (_, flows) = list.split_at(list.find("[[flow]]").unwrap());
+        refused(
+            &[(TWO, flows, ""), (ANSWER, &own, &again)],
+            &format!("`{name}` in `right` may be restarted, and forgets which memory `bridge` has"),
+            &format!("remove `restart` from it in `{ANSWER}`"),
+        );
     }
 }
 

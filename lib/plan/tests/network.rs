@@ -39,6 +39,10 @@ fn find(file: &str) -> Result<(String, String), String> {
         "both" => dbcd.to_owned() + &usbd("0"),
         "ring" => node("[0, 1, 1]"),
         "one-number" => node("[0, 1, 0]"),
+        "thief" => {
+            let thief = "[[process]]\nname = \"thief\"\npriority = 1\nuses = [\"debug.enable\"]\n";
+            node("[0, 1, 1]") + thief
+        }
         _ => return Err("no such file".into()),
     };
     Ok((file.to_owned(), host(&processes)))
@@ -195,6 +199,9 @@ fn a_host_is_target_and_debug_host_by_one_controller() {
     let twice = plan(&of("one-number"), &CIRCLE, LED);
     let help = "write 1 as the third of the `arguments` of `dbcd`";
     refused(&twice, 2, "`usbd` and `dbcd` in `a` both serve link 0", help);
+    let taken = plan(&of("thief"), &CIRCLE, LED);
+    let help = "take `debug.enable` out of its `uses` in `thief`";
+    refused(&taken, 2, "`thief` in `a` may take `debug.enable` from `dbcd`", help);
 }
 
 #[test]

@@ -260,3 +260,31 @@ fn a_computed_way_has_the_bill_of_a_written_one() {
     let plan = NetworkPlan::of(&computed);
     assert!(plan.holds(), "{:?}", plan.refused);
 }
+
+/// A computed way that has no links of its programs is refused, and the link is named.
+#[test]
+fn a_computed_way_without_its_links_is_refused() {
+    let text = example("star.toml");
+    let flow = "[[flow]]\nname = \"left-right\"\nfrom = \"left:link-ping\"\nto = \
+                \"right:link-ping\"\nslots = 4\nbytes = 1024\nperiod = \"16ms\"\nwork = \
+                \"6us\"\nlatency = \"10ms\"\n";
+    let list = text[..text.find("[[flow]]").unwrap()].to_owned() + flow;
+    let links = "\"link2.asks\", \"link2.done\", \"link2.ask\", ";
+    let vcpu = "\n]\n\n[[vcpu]]\nname = \"route\"";
+    let own = format!("{links}\"link.ready\", \"link.data\",{vcpu}");
+    let refused = |without: &str| {
+        let find = |name: &str| {
+            let text = example(name);
+            assert!(name != "links/centre.toml" || text.contains(&own));
+            Ok((name.to_owned(), text.replace(&own, &own.replacen(without, "", 1))))
+        };
+        match parse_any("star.toml", &list, find) {
+            Ok(Description::Several(hosts)) => refusals(&hosts),
+            other => panic!("{other:?}"),
+        }
+    };
+    let title = "`left-right` has no bound: `router` in `centre` does not use link 2, of \
+                 `right-centre`";
+    assert_eq!(refused(links), [title]);
+    assert!(refused("").iter().all(|it| it != title));
+}

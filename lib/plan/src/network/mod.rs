@@ -39,7 +39,7 @@ pub struct NetworkPlan {
     pub flows: Vec<Flowed>,
     /// The common time of every wire that has one.
     pub times: Vec<CommonTime>,
-    /// Why flows and common times are refused.
+    /// Why flows, common times and programs at cables without flows are refused.
     pub refused: Vec<Diagnostics>,
 }
 
@@ -60,8 +60,8 @@ impl NetworkPlan {
         let (idle, unserved) = served::served(hosts);
         findings.extend(unserved);
         let (flows, times) = flows::flows(hosts);
-        let refused =
-            flows::refusals(hosts, &flows).chain(timed::refusals(hosts, &times)).collect();
+        let refused = flows::refusals(hosts, &flows).chain(timed::refusals(hosts, &times));
+        let refused = refused.chain(route::forgetful(hosts)).collect();
         NetworkPlan { topology, lists, idle, findings, flows, times, refused }
     }
 

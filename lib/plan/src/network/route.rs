@@ -3,11 +3,13 @@
 use crate::missing::Missing;
 use diapason_abi::Nanos;
 use diapason_contract::carried::Contract;
-use diapason_contract::link::{LINKS, NAMES};
+use diapason_contract::link::{DATA, LINKS, NAMES, READY};
 use diapason_contract::threads::{Home, LINK};
 use diapason_pipe::size::Bucket;
 use diapason_system::link::{DEBUG, ServedLink};
-use diapason_system::{Detour, Flow, FlowHop, FlowStop, FlowWay, HostSpec, Hosts, Restart};
+use diapason_system::{
+    Detour, Diagnostics, Flow, FlowHop, FlowStop, FlowWay, HostSpec, Hosts, HostsPlace, Restart,
+};
 
 /// The time from one look of a debug target's server to the next, if its argument says none.
 const LOOK: Nanos = Nanos::from_micros(125);
@@ -182,7 +184,7 @@ fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {
     let name = &hosts.cables[cable].name;
     let all = hosts.links(stop.host);
     let Some(served @ ServedLink { process: server, number, port, .. }) =
-        all.into_iter().find(|link| link.cable == Some(cable))
+        all.iter().copied().find(|link| link.cable == Some(cable))
     else {
         return Err((
             format!("no program of `{}` serves the cable `{name}`", host.name),
@@ -192,6 +194,13 @@ fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {
     let link = number % LINKS;
     let asks = NAMES[link][0];
     let processes = &host.system.processes;
+    if stop.process == server {
+        let own = &processes[usize::from(server)].name;
+        return Err((
+            format!("`{own}` in `{}` serves `{name}`, and passes no messages on", host.name),
+            format!("name the process of `{}` that uses `{asks}`", host.file),
+        ));
+    }
     if !served.clients(host).any(|it| it == stop.process) {
         let own = &processes[usize::from(stop.process)].name;
         return Err((
@@ -202,12 +211,8 @@ fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {
             ),
         ));
     }
-    if let Some(other) = served.clients(host).find(|it| *it != stop.process) {
-        let other = &processes[usize::from(other)].name;
-        return Err((
-            format!("`{other}` in `{}` may send over `{name}`, too", host.name),
-            format!("take `{asks}` out of its `uses` in `{}`: a link has one client", host.file),
-        ));
+    if let Some(wrong) = strange(host, &all, (served, stop.process), name) {
+        return Err(wrong);
     }
     if let Some(wrong) = [stop.process, server].into_iter().find_map(|it| restarted(host, it, name))
     {
@@ -220,6 +225,57 @@ fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {
         By::Usb(&LINK[link])
     };
     Ok(Port { host: stop.host, server, link, by })
+}
+
+/// Checks that nobody but its server and `client` uses the objects of a link of `cable`, and nobody
+/// but the servers of `links` and `client` those of all links of the host. Another process can give
+/// the server work, take a sign that is for another, or write into a message.
+fn strange(
+    host: &HostSpec,
+    links: &[ServedLink],
+    (served, client): (ServedLink, u16),
+    cable: &str,
+) -> Option<Missing> {
+    let serves_some = |process: u16| links.iter().any(|link| link.process == process);
+    let processes = (0u16..).zip(&host.system.processes).filter(|it| it.0 != client);
+    let names = NAMES[served.number % LINKS].map(|name| (name, "a link has one client"));
+    let common = [READY, DATA].map(|name| (name, "all links of a host have one client"));
+    let mut found = processes.filter_map(|(place, process)| {
+        let uses = |name: &str| process.uses.iter().any(|used| used == name);
+        let own = names.iter().filter(|_| place != served.process);
+        let of_all = common.iter().filter(|_| !serves_some(place));
+        let (object, why) = own.chain(of_all).find(|(name, _)| uses(name))?;
+        Some((&process.name, object, why))
+    });
+    let (other, object, why) = found.next()?;
+    Some((
+        format!("`{other}` in `{}` may use `{object}` of `{cable}`, too", host.name),
+        format!("take `{object}` out of its `uses` in `{}`: {why}", host.file),
+    ))
+}
+
+/// Returns the refusals of processes that may be restarted at the links of cables that no flow
+/// crosses. A flow names those at its own cables.
+pub(super) fn forgetful(hosts: &Hosts) -> impl Iterator<Item = Diagnostics> + '_ {
+    let hops = || {
+        hosts
+            .flows
+            .iter()
+            .flat_map(|flow| flow.hops.iter().chain(flow.detours.iter().flat_map(|it| &it.hops)))
+    };
+    let is_crossed = move |cable: usize| hops().any(|hop| hop.way == FlowWay::Cable(cable));
+    hosts.hosts.iter().enumerate().flat_map(move |(number, host)| {
+        let links = hosts.links(number).into_iter();
+        let joined = links.filter_map(|link| Some((link, link.cable?)));
+        let bare = joined.filter(move |(_, cable)| !is_crossed(*cable));
+        bare.flat_map(move |(link, cable)| {
+            let users = std::iter::once(link.process).chain(link.clients(host));
+            users.filter_map(move |user| {
+                let (what, remedy) = restarted(host, user, &hosts.cables[cable].name)?;
+                Some(hosts.problem(HostsPlace::Cable(cable), [&what, "", &remedy]))
+            })
+        })
+    })
 }
 
 /// Checks that a process at an end of `cable` is never restarted. The server of a link forgets the

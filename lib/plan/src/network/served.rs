@@ -98,12 +98,13 @@ fn one_sided(hosts: &Hosts, cable: usize, end: &End) -> Diagnostics {
 }
 
 /// Returns the refusal if a USB server and a debug target server drive one controller, and neither
-/// knows of the other.
+/// knows of the other, or a third process can take the sign that one gives the other.
 fn shared(hosts: &Hosts, number: usize) -> Option<Diagnostics> {
     let host = &hosts.hosts[number];
+    let processes = || host.system.processes.iter();
     let drives = |program: &str| {
-        let mut processes = host.system.processes.iter().filter(|it| it.program == program);
-        processes.find(|process| controller(host, process).is_some())
+        let mut servers = processes().filter(|it| it.program == program);
+        servers.find(|process| controller(host, process).is_some())
     };
     let (server, target) = (drives(PROGRAM)?, drives(TARGET)?);
     let name = &host.name;
@@ -115,6 +116,13 @@ fn shared(hosts: &Hosts, number: usize) -> Option<Diagnostics> {
                 "declare a counting semaphore `{ENABLE}`, add it to the `uses` of both, and write \
                  1 as the second of the `arguments` of `{TARGET}`"
             ),
+        )
+    } else if let Some(other) =
+        processes().find(|it| uses(it) && it.name != server.name && it.name != target.name)
+    {
+        (
+            format!("`{}` in `{name}` may take `{ENABLE}` from `{}`", other.name, target.name),
+            format!("take `{ENABLE}` out of its `uses` in `{}`", host.file),
         )
     } else {
         let links = server.setting(LINKS).len() as u64;
