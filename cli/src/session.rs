@@ -212,9 +212,13 @@ impl Session {
         if self.untimed {
             return Vec::new();
         }
-        let assumptions = self.assumptions(run);
-        let lives = run.outcome.lives();
-        lives.flat_map(|life| assumptions.against(life, &self.names)).collect()
+        let mut assumptions = self.assumptions(run);
+        let mut alarms = Vec::new();
+        for life in run.outcome.lives() {
+            alarms.extend(assumptions.against(life, &self.names));
+            assumptions.chains.iter_mut().for_each(|chain| chain.after(life));
+        }
+        alarms
     }
 
     /// Returns the promises about its pipes.

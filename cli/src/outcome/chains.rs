@@ -23,7 +23,7 @@ pub struct ChainRow {
     /// Messages at its end.
     pub messages: u64,
     pub lost: u64,
-    /// Lost messages that were missing in the first report that had a message.
+    /// Lost messages with numbers before that of the first message.
     pub lost_before: u64,
     /// Messages that newer ones stand for.
     pub replaced: u64,
@@ -42,9 +42,9 @@ pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, at: Nanos, report: &C
         // Its program was started again and counts anew. The first message came long ago.
         row.lost_before = 0;
     } else if row.messages == 0 {
-        row.lost_before = report.lost;
+        row.lost_before = report.before.into();
     }
-    (row.messages, row.lost) = (report.messages, report.lost);
+    (row.messages, row.lost) = (report.messages, report.lost.into());
     row.replaced = report.replaced;
     row.whole_max_ns = row.whole_max_ns.max(report.whole.0);
     for (longest, after) in row.reached_max_ns.iter_mut().zip(report.reached) {
@@ -139,6 +139,12 @@ impl ChainPromise {
     pub fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o ChainRow> {
         let own = (self.process, self.source);
         outcome.chains.iter().find(|row| (row.process, row.source) == own)
+    }
+
+    /// Makes this the promise of the next life of the host. A flow that had begun does not begin
+    /// late again: the messages that came while the host was away are lost.
+    pub(crate) fn after(&mut self, life: &Outcome) {
+        self.begins_late &= self.row(life).is_none_or(|row| row.messages == 0);
     }
 
     /// Returns the promises that a run contradicts. `slack_ns` more than the bound is borne for
@@ -301,12 +307,13 @@ mod tests {
         }
     }
 
-    fn said(messages: u64, lost: u64, whole: u64, reached: [u64; 2]) -> Outcome {
+    fn said(messages: u64, lost: u32, whole: u64, reached: [u64; 2]) -> Outcome {
         let mut outcome = Outcome::default();
         let [first, second] = reached.map(Nanos);
         let reached = [first, second, Nanos::ZERO, Nanos::ZERO];
         let (whole, replaced) = (Nanos(whole), 5);
-        let report = ChainReport { source: 0, messages, lost, replaced, whole, reached };
+        let before = 0;
+        let report = ChainReport { source: 0, messages, lost, before, replaced, whole, reached };
         note(&mut outcome.chains, 3, Nanos(1), &report);
         outcome
     }
@@ -351,19 +358,53 @@ mod tests {
     #[test]
     fn a_chain_that_begins_late_may_lose_what_comes_before_its_first_message() {
         let mut outcome = Outcome::default();
-        let report = |messages, lost| ChainReport { messages, lost, ..ChainReport::default() };
-        let mut lost = |at, messages, lost| {
-            note(&mut outcome.chains, 3, Nanos(at), &report(messages, lost));
+        let mut lost = |at, messages, before, lost| {
+            let report = ChainReport { messages, lost, before, ..ChainReport::default() };
+            note(&mut outcome.chains, 3, Nanos(at), &report);
             let promises = [ChainPromise { begins_late: true, ..promise() }, promise()];
             promises
                 .map(|it| it.alarms(&outcome, &Names::default(), 0).first().map(|it| it.observed))
         };
-        assert_eq!(lost(1, 0, 0), [None, None]);
-        assert_eq!(lost(2, 4, 900), [None, Some(900)]);
-        assert_eq!(lost(3, 9, 900), [None, Some(900)]);
-        assert_eq!(lost(4, 12, 902), [Some(2), Some(902)]);
+        assert_eq!(lost(1, 0, 0, 0), [None, None]);
+        assert_eq!(lost(2, 4, 900, 900), [None, Some(900)]);
+        assert_eq!(lost(3, 9, 900, 900), [None, Some(900)]);
+        assert_eq!(lost(4, 12, 900, 902), [Some(2), Some(902)]);
         // Its program was started again.
-        assert_eq!(lost(5, 3, 1), [Some(1), Some(1)]);
+        assert_eq!(lost(5, 3, 1, 1), [Some(1), Some(1)]);
+        assert_eq!(lost(6, 4, 1, 1), [Some(1), Some(1)]);
+    }
+
+    /// Reports come once a second, and a message may be lost between the first one and a report.
+    #[test]
+    fn a_loss_after_the_first_message_counts_in_the_first_report() {
+        let mut outcome = Outcome::default();
+        let (messages, lost, before) = (4, 903, 900);
+        let report = ChainReport { messages, lost, before, ..ChainReport::default() };
+        note(&mut outcome.chains, 3, Nanos(1), &report);
+        let promise = ChainPromise { begins_late: true, ..promise() };
+        let alarms = promise.alarms(&outcome, &Names::default(), 0);
+        let found: Vec<_> = alarms.iter().map(|it| (it.name, it.observed)).collect();
+        assert_eq!(found, [("chain-loss", 3)]);
+    }
+
+    #[test]
+    fn a_host_that_boots_again_is_forgiven_no_loss_once_its_flow_had_begun() {
+        let life = |messages, before| {
+            let mut outcome = Outcome::default();
+            let report = ChainReport { messages, lost: before, before, ..ChainReport::default() };
+            note(&mut outcome.chains, 3, Nanos(1), &report);
+            outcome
+        };
+        let mut promise = ChainPromise { begins_late: true, ..promise() };
+        let mut lost = |life: &Outcome| {
+            let alarms = promise.alarms(life, &Names::default(), 0);
+            promise.after(life);
+            alarms.first().map(|it| it.observed)
+        };
+        assert_eq!(
+            [life(0, 0), life(7, 900), life(9, 20)].map(|it| lost(&it)),
+            [None, None, Some(20)]
+        );
     }
 
     #[test]

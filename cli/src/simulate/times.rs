@@ -1,7 +1,7 @@
 //! The common times of hosts in a simulation: how far apart they were at most and when both hosts
 //! knew the time, beside the bounds, and whether a host lost the time.
 
-use crate::outcome::{TimeRow, apart};
+use crate::outcome::{Outcome, TimeRow, apart};
 use crate::session::FinishedRun;
 use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
@@ -57,10 +57,8 @@ impl PromisedTime {
 
     /// Returns what was seen of it in a run. `world` returns the world's clock as a host sees it.
     pub(super) fn seen(&self, runs: &[FinishedRun], world: impl Fn(usize) -> OwnClock) -> SeenTime {
-        let rows = self.ends.map(|(host, adapter)| {
-            let rows = runs[host].outcome.times.iter();
-            rows.filter(|row| row.report.adapter == adapter).copied().collect::<Vec<TimeRow>>()
-        });
+        let lives = self.ends.map(|(host, adapter)| reports(&runs[host].outcome, adapter));
+        let rows = lives.each_ref().map(|lives| lives.concat());
         let [one, other] = self.ends.map(|(host, _)| world(host));
         let clocks: [&dyn Fn(Nanos) -> Nanos; 2] = [&|at| one.own(at), &|at| other.own(at)];
         let (furthest, compared) = apart([&rows[0], &rows[1]], clocks);
@@ -69,11 +67,32 @@ impl PromisedTime {
         let begun = firsts.into_iter().collect::<Option<Vec<_>>>();
         let begun = begun.into_iter().flatten().max().unwrap_or(Nanos::FOREVER);
         let learnt = [0, 1].map(|end| learnt(&rows[end], begun, clocks[end]));
-        let last = rows.each_ref().map(|rows| rows.last().map(|row| row.report));
-        let discarded = last.map(|last| last.map_or([0, 0], |it| [it.without, it.unsent]));
+        let discarded = lives.each_ref().map(|lives| discarded(lives));
         let furthest = Nanos(furthest);
         SeenTime { promised: self.clone(), furthest, compared, lost, learnt, discarded }
     }
+}
+
+/// Returns the reports of the server of a host's adapter, in each life of the host.
+fn reports(outcome: &Outcome, adapter: u8) -> Vec<Vec<TimeRow>> {
+    let of_life = |life: &Outcome| {
+        let rows = life.times.iter().filter(|row| row.report.adapter == adapter);
+        rows.copied().collect()
+    };
+    outcome.lives().map(of_life).collect()
+}
+
+/// Returns how many frames of programs gates discarded: until their host first knew the time, and
+/// since then. A host that boots again has known it before.
+fn discarded(lives: &[Vec<TimeRow>]) -> [u64; 2] {
+    let (mut before, mut since, mut is_known) = (0, 0, false);
+    for TimeRow { report, .. } in lives.iter().filter_map(|rows| rows.last()) {
+        let without = if is_known { &mut since } else { &mut before };
+        *without += report.without;
+        since += report.unsent;
+        is_known |= report.known.is_some();
+    }
+    [before, since]
 }
 
 /// When a host knew the time, counted from when both servers ran.
@@ -240,6 +259,26 @@ mod tests {
         assert_eq!(lost(&[row(None), row(None)]), 0);
         assert_eq!(lost(&[row(None), row(Some(1)), row(Some(2))]), 0);
         assert_eq!(lost(&[row(None), row(Some(1)), row(None), row(Some(2)), row(None)]), 2);
+    }
+
+    /// A host that boots again has forgotten the time, and its server counts anew.
+    #[test]
+    fn each_life_of_a_host_is_judged() {
+        let life = |common, without, unsent| {
+            let TimeRow { report, .. } = row(common);
+            let report = TimeReport { without, unsent, ..report };
+            [row(None), TimeRow { report, ..row(common) }].to_vec()
+        };
+        let mut outcome = Outcome::default();
+        for times in [life(None, 4, 0), life(Some(2), 30, 2), life(Some(3), 500, 0)] {
+            outcome.boot_again();
+            outcome.times = times;
+        }
+        let lives = reports(&outcome, 0);
+        assert_eq!(lives.iter().map(Vec::len).collect::<Vec<_>>(), [0, 2, 2, 2]);
+        assert_eq!(lost(&lives.concat()), 1);
+        assert_eq!(discarded(&lives), [34, 502]);
+        assert_eq!(reports(&outcome, 1).concat(), []);
     }
 
     #[test]

@@ -27,6 +27,7 @@ const SLOW: [Change; 2] = [
     (EXAMPLE, "drift = \"100ppm\"", "drift = \"-100ppm\" "),
     (EXAMPLE, "drift = \"-100ppm\"\n", "drift = \"100ppm\"\n"),
 ];
+const REBOOT: &str = "25s reboot 3s";
 const PULLED: Change = (EXAMPLE, "delay = \"500ns\"", "delay = \"500ns\"\npulled = [\"25s 3s\"]");
 
 /// The other host leads, and the one that sends keeps gates by its time.
@@ -78,6 +79,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
             ..case("and gates of the master go by it", &[], None)
         },
         gated("and gates go by it after a flood", &[], Some("25s flood nic0 20000 3s")),
+        gated("and gates go by it after its master boots again", &[], Some(REBOOT)),
     ];
     let name = "simulator: Ethernet: flows through gates by a common time hold once it is known";
     if name.contains(part) {
@@ -125,7 +127,8 @@ fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String
     let worlds: Vec<OwnClock> = drifts.iter().map(|ppm| OwnClock::world(*ppm)).collect();
     let is_gated = case.changes.contains(&GATED[1]);
     let follows = case.changes.contains(&GATED[0]);
-    let is_pulled = case.changes.contains(&PULLED);
+    let is_flooded = case.fault.is_some_and(|fault| fault != REBOOT);
+    let is_away = case.changes.contains(&PULLED) || case.fault == Some(REBOOT);
     let assemble = |host: diapason_system::HostSpec| {
         Session::assemble(host.system, built.clone(), options).map_err(|it| it.to_string())
     };
@@ -140,17 +143,19 @@ fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String
     let ran = together(seats, &joined).map_err(|failure| failure.to_string())?;
     for (session, host) in sessions.iter().zip(&ran) {
         // Messages under way are lost with the wire, and a flood is outside of all contracts.
-        let is_kept = !is_pulled && case.fault.is_none();
+        let is_kept = !is_away && !is_flooded;
         let judged = session.judge(&host.run);
         if let Some(finding) = judged.findings().first().filter(|_| is_kept) {
             return Err(format!("{}: {finding}", session.system.name));
         }
     }
-    if case.fault.is_some() && sessions[1].judge(&ran[1].run).findings().is_empty() {
+    if is_flooded && sessions[1].judge(&ran[1].run).findings().is_empty() {
         return Err("no flood was noticed".into());
     }
     let ends = if follows { [1, 0] } else { [0, 1] };
-    let rows = ends.map(|host: usize| &ran[host].run.outcome.times[..]);
+    let lives = |host: usize| ran[host].run.outcome.lives();
+    let all = ends.map(|host| lives(host).flat_map(|it| it.times.clone()).collect::<Vec<_>>());
+    let rows = all.each_ref().map(Vec::as_slice);
     let world = |host: usize| {
         let clock = &worlds[host];
         move |at: Nanos| clock.own(at)
@@ -163,7 +168,7 @@ fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String
         return Err(format!("{furthest} of {bound} ns, compared {compared} times: {rows:?}"));
     }
     rows.into_iter().try_for_each(|rows| learns(rows, terms.learnt()))?;
-    let trouble = (is_pulled, case.fault.is_some());
+    let trouble = (is_away, is_flooded);
     if is_gated {
         windows(&ran[0].gated, rows[usize::from(follows)].last(), bound, trouble)?;
     }
@@ -171,12 +176,13 @@ fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String
 }
 
 /// Checks that a host with gates kept its windows, and that it discarded frames before it first
-/// knew the time. Only a host that lost the time does so later: it has when its wire was pulled.
+/// knew the time. Only a host that lost the time does so later: it has if its wire was pulled or
+/// its master was away.
 fn windows(
     gated: &[GatedBooks],
     last: Option<&TimeRow>,
     bound: u64,
-    (is_pulled, is_flooded): (bool, bool),
+    (is_away, is_flooded): (bool, bool),
 ) -> Result<(), String> {
     println!("{gated:?}");
     let kept = gated.iter().all(|books| {
@@ -185,7 +191,7 @@ fn windows(
         sent == 2 && longest && books.outside.iter().all(|outside| *outside == 0)
     });
     let discarded = last.is_some_and(|TimeRow { report, .. }| {
-        report.without > 0 && (is_flooded || is_pulled == (report.unsent > 0))
+        report.without > 0 && (is_flooded || is_away == (report.unsent > 0))
     });
     match gated.len() == 1 && kept && discarded {
         true => Ok(()),
@@ -205,15 +211,15 @@ fn learns(rows: &[TimeRow], learnt: Nanos) -> Result<(), String> {
 }
 
 /// Checks that a follower knows the time from its first one to the end. It forgets the time if the
-/// wire is pulled, and may forget it in a flood.
-fn known(rows: &[TimeRow], (is_pulled, is_flooded): (bool, bool)) -> Result<(), String> {
+/// wire is pulled or its master is away, and may forget it in a flood.
+fn known(rows: &[TimeRow], (is_away, is_flooded): (bool, bool)) -> Result<(), String> {
     let known = |row: &&TimeRow| row.report.common.is_some();
     let first = rows.iter().find(known).ok_or("it never knew the time")?;
     let forgot = rows.iter().filter(|row| row.at > first.at && !known(row));
     let forgot: Vec<u64> = forgot.map(|row| row.at.0).collect();
     let [from, until] = TROUBLE_NS;
     let ends = forgot.iter().all(|at| (from..until).contains(at));
-    let is_expected = is_flooded || forgot.is_empty() != is_pulled;
+    let is_expected = is_flooded || forgot.is_empty() != is_away;
     match rows.last().is_some_and(|row| known(&row)) && ends && is_expected {
         true => Ok(()),
         false => Err(format!("it forgot the time at {forgot:?}, of {} reports", rows.len())),

@@ -96,7 +96,11 @@ impl ChainGauge {
     pub fn through(&mut self, message: &ChainMessage, now: Nanos) {
         let gap = |number: u64, last: u64| number.saturating_sub(last.saturating_add(1));
         let lost = gap(message.output, self.last.1);
-        self.report.lost = self.report.lost.saturating_add(lost);
+        let missing = u32::try_from(lost).unwrap_or(u32::MAX);
+        self.report.lost = self.report.lost.saturating_add(missing);
+        if self.report.messages == 0 {
+            self.report.before = missing;
+        }
         let replaced = gap(message.number, self.last.0).saturating_sub(lost);
         self.report.replaced = self.report.replaced.saturating_add(replaced);
         self.report.messages += 1;
@@ -159,6 +163,19 @@ mod tests {
         // message that is missing became it.
         assert_eq!((report.messages, report.lost, report.replaced), (3, 1, 2));
         assert_eq!(gauge.next(), 5);
+    }
+
+    #[test]
+    fn losses_before_the_first_message_are_told_from_those_after_it() {
+        let mut gauge = ChainGauge::new(Nanos::ZERO);
+        for output in [901, 902, 905] {
+            gauge.through(&message(output, output), Nanos(30));
+        }
+        let report = said(&mut gauge, REPORT).unwrap();
+        assert_eq!((report.messages, report.lost, report.before), (3, 902, 900));
+        gauge.through(&message(1 << 40, 1 << 40), Nanos(30));
+        let report = said(&mut gauge, REPORT + REPORT).unwrap();
+        assert_eq!((report.lost, report.before), (u32::MAX, 900));
     }
 
     #[test]

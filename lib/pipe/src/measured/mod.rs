@@ -132,7 +132,9 @@ pub struct ChainReport {
     /// Messages at the end so far.
     pub messages: u64,
     /// Messages that are missing there, and that no newer one stands for.
-    pub lost: u64,
+    pub lost: u32,
+    /// Lost messages with numbers before that of the first message at the end.
+    pub before: u32,
     /// Messages that a newer one stands for: a thread took the newest only.
     pub replaced: u64,
     /// The longest that one took since the last report, beyond the fastest way from the device to
@@ -394,14 +396,15 @@ impl PipeReport {
 
 impl ChainReport {
     fn values(&self) -> Values {
-        let ChainReport { messages, lost, replaced, whole, reached, .. } = *self;
+        let ChainReport { messages, lost, before, replaced, whole, reached, .. } = *self;
         let [a, b, c, d] = reached.map(|time| time.0);
-        [messages, lost, replaced, whole.0, a, b, c, d]
+        [messages, pair(lost, before), replaced, whole.0, a, b, c, d]
     }
 
-    fn of(source: u8, [messages, lost, replaced, whole, a, b, c, d]: Values) -> ChainReport {
+    fn of(source: u8, [messages, counts, replaced, whole, a, b, c, d]: Values) -> ChainReport {
+        let (lost, before) = halves(counts);
         let (whole, reached) = (Nanos(whole), [a, b, c, d].map(Nanos));
-        ChainReport { source, messages, lost, replaced, whole, reached }
+        ChainReport { source, messages, lost, before, replaced, whole, reached }
     }
 }
 

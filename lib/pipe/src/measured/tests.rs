@@ -32,7 +32,8 @@ fn any(random: &mut Random) -> Measurement {
         2 => Measurement::Chain(ChainReport {
             source: place,
             messages: a.0,
-            lost: b.0,
+            lost: small(b),
+            before: small(c),
             replaced: c.0,
             whole: d,
             reached: [a, b, c, d],

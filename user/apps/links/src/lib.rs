@@ -125,7 +125,8 @@ impl RoundTrips {
     /// Tells how the way there and back did since the last time, as of the end of a flow.
     pub fn report(&mut self, now: Nanos) {
         let whole = Nanos(core::mem::take(&mut self.recent));
-        let RoundTrips { came: messages, lost, source, .. } = *self;
+        let RoundTrips { came: messages, source, .. } = *self;
+        let lost = u32::try_from(self.lost).unwrap_or(u32::MAX);
         let report = ChainReport { messages, lost, source, whole, ..ChainReport::default() };
         log::measured(&Reported { at: now, said: Measurement::Chain(report) }.words());
     }

@@ -43,8 +43,13 @@ fn hear(name: &str) -> Result<(), Errno> {
                 let bytes = memory.get(..received.length).unwrap_or(&[]);
                 // A damaged datagram leaves a number that is missing.
                 if let Some((number, stamp)) = time::work(READ, || read(bytes)) {
+                    let missing = number.saturating_sub(expected);
+                    let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+                    report.lost = report.lost.saturating_add(missing);
+                    if report.messages == 0 {
+                        report.before = missing;
+                    }
                     report.messages += 1;
-                    report.lost += number.saturating_sub(expected);
                     expected = expected.max(number + 1);
                     let delay = sender.measure(time::now(), Nanos(stamp));
                     report.whole = report.whole.max(delay.beyond);
