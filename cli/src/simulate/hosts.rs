@@ -38,7 +38,7 @@ pub struct Seat<'a, O> {
     pub session: &'a Session,
     /// The options of the host's simulation.
     pub how: Options,
-    /// The faults around it.
+    /// The faults around it, and those of the host itself.
     pub faults: Vec<InjectedFault>,
     /// The observer of the host.
     pub observer: O,
@@ -78,9 +78,7 @@ pub fn followed<O: Observer>(
 ) -> Result<Vec<Simulated>, Failure> {
     let seats = sessions.iter().zip(observers).map(|((name, session), observer)| {
         let how = usual(session, seed.map(|seed| own_seed(name, seed)));
-        let faults = session.system.faults.clone();
-        let how = with_upsets(session, &how, &faults);
-        Seat { session, how, faults, observer }
+        Seat { session, how, faults: session.system.faults.clone(), observer }
     });
     let seats: Vec<Seat<'_, O>> = seats.collect();
     let follow = |_: &Seat<'_, O>| Some(Wishes { follows: true, ..Wishes::default() });
@@ -216,7 +214,8 @@ impl<'a, O> Wired<'a, O> {
         wishes: Option<Wishes>,
         listener: &'l mut Listener,
     ) -> Result<Wired<'a, (&'l mut Listener, O)>, Failure> {
-        let Seat { session, mut how, faults, observer } = seat;
+        let Seat { session, how, faults, observer } = seat;
+        let mut how = with_upsets(session, &how, &faults);
         let (system, targets) = (&session.system, targets(host, around.joined.cables()));
         let controllers = match wishes {
             None => surroundings::controllers(system, &faults, &targets),
@@ -551,7 +550,5 @@ fn seat<'a, O>(
     let drawn = request.drawn(session, own_seed(name, request.seed.unwrap_or(0)));
     let (drawn, asked) = (joined.possible(drawn), &command.faults[part]);
     let faults = [&session.system.faults[..], asked, &drawn].concat();
-    // A host of several that loses its power stays off.
-    let how = with_upsets(session, &how, &faults);
     Seat { session, how, faults, observer }
 }
