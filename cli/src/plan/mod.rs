@@ -257,6 +257,7 @@ mod tests {
             "../examples/ethernet-gates.toml",
             "../examples/ethernet-time.toml",
             "../examples/ethernet-gates-time.toml",
+            "../examples/ethernet-gates-both.toml",
             "tests/plan/ring.toml",
         ];
         let networks = lists.map(|list| {

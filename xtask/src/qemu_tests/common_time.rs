@@ -83,7 +83,11 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     ];
     let name = "simulator: Ethernet: flows through gates by a common time hold once it is known";
     if name.contains(part) {
-        tally.step(name, || holds(workspace));
+        tally.step(name, || holds(workspace, "ethernet-gates-time.toml"));
+    }
+    let name = "simulator: Ethernet: gates at both ends of a wire go by one time, and flows hold";
+    if name.contains(part) {
+        tally.step(name, || holds(workspace, "ethernet-gates-both.toml"));
     }
     for case in cases.into_iter().chain(all_gated) {
         let name = format!("simulator: Ethernet: hosts have a common time {}", case.name);
@@ -94,8 +98,8 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
 }
 
 /// Checks the verdict of the command. Messages that are lost while gates are closed break nothing.
-fn holds(workspace: &Workspace) -> Result<(), String> {
-    let list = workspace.root().join("examples/ethernet-gates-time.toml");
+fn holds(workspace: &Workspace, list: &str) -> Result<(), String> {
+    let list = workspace.root().join("examples").join(list);
     let list = list.display().to_string();
     let verdict = |length: &str| {
         let words = ["diapason", "sim", &list, "--for", length];
