@@ -68,6 +68,7 @@ impl Plan {
         let system = &self.system;
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
         let refused = refused.into_iter().chain(system.overcrowded()).chain(system.unservable());
+        let refused = refused.chain(system.strangers());
         let refused = refused.chain(bus::refusals(&self.buses, system));
         let refused = refused.chain(modes::refusals(&self.modes, system));
         let refused = refused.chain(jobs::refusals(&self.jobs, &self.core, system));

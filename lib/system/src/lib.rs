@@ -65,6 +65,7 @@ mod sizes;
 mod source;
 mod sources;
 mod state;
+mod strangers;
 mod suggest;
 mod supervision;
 mod syntax;

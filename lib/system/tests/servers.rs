@@ -290,6 +290,33 @@ fn a_host_has_ten_channels() {
     assert_eq!(item.help, "write fewer `channels`, or remove an interface");
 }
 
+/// A program with the registers of a controller can make it do anything, and so can one that writes
+/// the memory with the controller's rings.
+#[test]
+fn only_the_driver_uses_a_device() {
+    let strangers = |text: &str| {
+        let found = parse("f", text).unwrap_or_else(|wrong| panic!("{wrong}")).strangers();
+        let items = found.iter().flat_map(|one| one.items());
+        items.map(|item| (item.title.to_owned(), item.help.to_owned())).collect::<Vec<_>>()
+    };
+    assert_eq!(strangers(WHOLE), []);
+    for name in ["xhci", "usb-rings", "usb-buffers"] {
+        let uses = format!("name = \"reader\"\npriority = 30\nuses = [\"{name}\"]");
+        let text = WHOLE.replace("name = \"reader\"\npriority = 30", &uses);
+        let title = format!("`reader` uses `{name}`, which `usbd` drives");
+        let help = format!("remove `\"{name}\"` from its `uses`");
+        assert_eq!(strangers(&text), [(title, help)]);
+    }
+    let text = include_str!("../../../examples/udp.toml");
+    assert_eq!(strangers(text), []);
+    for name in ["nic0", "nic0.buffers"] {
+        let text =
+            format!("{text}[[process]]\nname = \"other\"\npriority = 5\nuses = [\"{name}\"]\n");
+        let title = format!("`other` uses `{name}`, which `net0` drives");
+        assert_eq!(strangers(&text).into_iter().map(|it| it.0).collect::<Vec<_>>(), [title]);
+    }
+}
+
 #[test]
 fn programs_open_pipes_of_the_first_interface() {
     let place = "[[tpipe]]\nname = \"any\"\nfrom = \"second\"\nreader = \"panel\"\nchannels = [0]\n\
