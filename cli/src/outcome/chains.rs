@@ -155,11 +155,12 @@ impl ChainPromise {
     }
 
     /// Returns how many lost messages of a life are none: they came before the flow began, or were
-    /// counted in an earlier life. A sender that goes on is at a larger number than those.
+    /// counted in an earlier life. A sender that goes on is at a larger number than those. One that
+    /// begins anew may be, too, so at least one loss before the first message stays a loss.
     fn counted_before(&self, row: &ChainRow) -> u64 {
         match row.lost_before {
             before if self.begins_late => before,
-            before if before >= self.counted => self.counted,
+            before if before > self.counted => self.counted,
             _ => 0,
         }
     }
@@ -422,6 +423,8 @@ mod tests {
             [life(0, 0), life(7, 900), life(9, 927), life(5, 20)].map(|it| lost(&it)),
             [None, None, Some(20), Some(20)]
         );
+        // The sender began anew, too, and lost as many as had been counted.
+        assert_eq!(lost(&life(5, 936)), Some(936));
     }
 
     #[test]

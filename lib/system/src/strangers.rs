@@ -22,7 +22,7 @@ impl System {
                 Some((used, *driver))
             });
             let strange = used.filter(move |(used, driver)| {
-                let shares = process.program == TARGET && used.starts_with(CONTROLLER);
+                let shares = process.program == TARGET && used.as_str() == CONTROLLER;
                 number != *driver && !shares
             });
             strange.map(move |(used, driver)| {
