@@ -28,7 +28,7 @@ pub fn works(system: &System, description: &Path) -> BTreeMap<u64, String> {
 /// Returns the works of the USB server, and those of readers by which bills know them.
 fn of_servers() -> impl Iterator<Item = &'static str> {
     let services = (0..WORDS.len() as u64).filter_map(ServiceKind::numbered);
-    let services = services.filter_map(ServiceKind::home).map(|home| home.work);
+    let services = services.filter_map(|kind| kind.homes().first()).map(|home| home.work);
     let readers = SOURCES.iter().map(|source| source.message).chain([can::MESSAGE]);
     let others = [MANAGE, RECEIVE.work, SEND.work, TUNE.work, LINK[0].work, STREAM[0].work];
     services.chain(readers).chain(others).chain(parts())

@@ -1,52 +1,90 @@
-//! A camera: its frames stay where the controller put them, in pieces.
+//! Cameras: their frames stay where the controller put them, in pieces.
 //!
 //! The pipe says which bytes of the shared memory come next in a frame, and where frames end. A
 //! place that was told is the client's until it gives it back by its number.
+//!
+//! A server has a seat for each camera whose frames somebody reads. Each seat has objects and a
+//! bottom half of its own, so no camera waits for the reader of another one.
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
+use crate::settings::MOST;
 use crate::source::{EndpointAttributes, MessageForm, PipeSource, SharedPlaces};
 use diapason_abi::{Nanos, PAGE};
 use diapason_state::plain;
 
-/// The pipe of pieces, and the one of places that come back.
-pub const PIECES: &str = "camera";
-/// The pipe of places that come back.
-pub const RETURNED: &str = "camera.back";
-/// The memory with the places.
-pub const DATA: &str = "camera.data";
-/// The semaphore that is given after pieces.
-pub const READY: &str = "camera.ready";
+/// The objects of a camera's seat, by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CameraNames {
+    /// The pipe of pieces.
+    pub pieces: &'static str,
+    /// The pipe of places that come back.
+    pub returned: &'static str,
+    /// The memory with the places.
+    pub data: &'static str,
+    /// The semaphore that is given after pieces.
+    pub ready: &'static str,
+}
 
-/// The bottom half of a camera: of 16 pending transfers, one each 125 us, eight wait for an
-/// interrupt.
-pub const HOME: Home =
-    Home::new("usb-camera", "camera", "usbd.camera").paced(Nanos::from_micros(500)).ready(&[READY]);
+/// Makes the tables of seats: names, segments, and bottom halves.
+macro_rules! seats {
+    ($($name:literal),*) => {
+        /// The names of each seat's objects.
+        pub const NAMES: [CameraNames; MOST] = [$(CameraNames {
+            pieces: $name,
+            returned: concat!($name, ".back"),
+            data: concat!($name, ".data"),
+            ready: concat!($name, ".ready"),
+        }),*];
+
+        /// The segments of each seat.
+        pub(crate) const SEGMENTS: [&[&str]; MOST] =
+            [$(&[$name, concat!($name, ".back"), concat!($name, ".data")]),*];
+
+        /// The bottom half of each seat: of 16 pending transfers, one each 125 us, eight wait for
+        /// an interrupt.
+        pub const HOMES: [Home; MOST] = [$(
+            Home::new(concat!("usb-", $name), "camera", WORK)
+                .paced(Nanos::from_micros(500))
+                .ready(&[concat!($name, ".ready")])
+        ),*];
+    };
+}
+
+seats!("camera", "camera1", "camera2", "camera3");
+
+/// The work of each bottom half.
+pub const WORK: &str = "usbd.camera";
 
 /// The work of a reader for one piece of a picture, by its name in descriptions.
 pub const MESSAGE: &str = "camera.message";
 
-/// The pipe from a camera. Its messages are pictures.
-pub const SOURCE: PipeSource = PipeSource {
-    kind: ServiceKind::Cameras,
-    pipe: (PIECES, segment(size_of::<FramePiece>())),
-    ready: READY,
-    form: MessageForm::Picture(SharedPlaces {
-        data: (DATA, PLACES * PLACE as u64),
-        returned: (RETURNED, segment(size_of::<Back>())),
-    }),
-    home: &HOME,
-    message: MESSAGE,
-    attributes: EndpointAttributes {
-        max_channels: 1,
-        max_tput: 8 * PICTURE as u64,
-        min_latency: Nanos::from_millis(1),
-        buffer: 1,
-        packet: (1, PICTURE),
-        slots: RECORDS,
-        transfer: (PLACE, QUEUED),
-    },
-};
+/// The pipe from the camera of each seat. Its messages are pictures.
+pub const SOURCES: [PipeSource; MOST] = [source(0), source(1), source(2), source(3)];
+
+const fn source(seat: usize) -> PipeSource {
+    let CameraNames { pieces, returned, data, ready } = NAMES[seat];
+    PipeSource {
+        kind: ServiceKind::Cameras,
+        pipe: (pieces, segment(size_of::<FramePiece>())),
+        ready,
+        form: MessageForm::Picture(SharedPlaces {
+            data: (data, PLACES * PLACE as u64),
+            returned: (returned, segment(size_of::<Back>())),
+        }),
+        home: &HOMES[seat],
+        message: MESSAGE,
+        attributes: EndpointAttributes {
+            max_channels: 1,
+            max_tput: 8 * PICTURE as u64,
+            min_latency: Nanos::from_millis(1),
+            buffer: 1,
+            packet: (1, PICTURE),
+            slots: RECORDS,
+            transfer: (PLACE, QUEUED),
+        },
+    }
+}
 
 /// Most bytes of a picture.
 const PICTURE: usize = 1 << 20;

@@ -7,13 +7,13 @@ use crate::{camera, can, disk, endpoint, keyboard, network, pair, sensor, sink};
 struct Row {
     kind: ServiceKind,
     word: &'static str,
-    home: Option<&'static Home>,
-    segments: &'static [&'static str],
+    homes: &'static [Home],
+    segments: &'static [&'static [&'static str]],
 }
 
 /// Makes the kinds of devices, and the table of what is known of each.
 macro_rules! services {
-    ($($(#[$doc:meta])* $kind:ident, $word:literal, $home:expr, $segments:expr;)*) => {
+    ($($(#[$doc:meta])* $kind:ident, $word:literal, $homes:expr, $segments:expr;)*) => {
         /// A kind of devices that the server serves. The order is that of interrupters;
         /// descriptions are told as numbers of it.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,32 +21,37 @@ macro_rules! services {
             $($(#[$doc])* $kind,)*
         }
 
-        const TABLE: [Row; [$($word),*].len()] =
-            [$(Row { kind: ServiceKind::$kind, word: $word, home: $home, segments: $segments }),*];
+        const TABLE: [Row; [$($word),*].len()] = [$(Row {
+            kind: ServiceKind::$kind,
+            word: $word,
+            homes: $homes,
+            segments: $segments,
+        }),*];
 
         /// The words of all services, in their order.
         pub const WORDS: [&str; TABLE.len()] = [$($word),*];
     };
 }
 
-// A kind, its word in descriptions, the thread that works for it (without one, the thread that
-// manages does), and the segments that it shares with its clients.
+// A kind, its word in descriptions, the threads that work for it, one for each device at a time
+// (without any, the thread that manages does), and the segments that each shares with its clients.
+// The channels of CAN interfaces have their own segments.
 services! {
-    Can, "can", Some(&can::HOME), &[];
+    Can, "can", &can::HOMES, &[];
     /// Sensors on a serial line.
-    Sensors, "sensors", Some(&sensor::HOME), &[sensor::PACKETS];
-    Keyboards, "keyboards", Some(&keyboard::HOME), &[keyboard::KEYS];
-    Disks, "disks", Some(&disk::HOME), &[disk::ASKS, disk::ANSWERS, disk::DATA];
-    Cameras, "cameras", Some(&camera::HOME), &[camera::PIECES, camera::RETURNED, camera::DATA];
+    Sensors, "sensors", &[sensor::HOME], &[&[sensor::PACKETS]];
+    Keyboards, "keyboards", &[keyboard::HOME], &[&[keyboard::KEYS]];
+    Disks, "disks", &[disk::HOME], &[&[disk::ASKS, disk::ANSWERS, disk::DATA]];
+    Cameras, "cameras", &camera::HOMES, &camera::SEGMENTS;
     /// Hubs, and what is behind them.
-    Hubs, "hubs", None, &[];
-    Networks, "networks", Some(&network::HOME), &[network::ASKS, network::TOLD, network::DATA];
+    Hubs, "hubs", &[], &[];
+    Networks, "networks", &[network::HOME], &[&[network::ASKS, network::TOLD, network::DATA]];
     /// The endpoint of a device that no other service is for, packet by packet.
-    Endpoints, "endpoints", Some(&endpoint::HOME), &[endpoint::PACKETS];
+    Endpoints, "endpoints", &[endpoint::HOME], &[&[endpoint::PACKETS]];
     /// The endpoint of such a device to which programs write packets.
-    Sinks, "sinks", Some(&sink::HOME), &[sink::WRITES, sink::ANSWERS];
+    Sinks, "sinks", &[sink::HOME], &[&[sink::WRITES, sink::ANSWERS]];
     /// Such a device of which programs read one endpoint and write another one.
-    Pairs, "pairs", Some(&pair::HOME), &[endpoint::PACKETS, sink::WRITES, sink::ANSWERS];
+    Pairs, "pairs", &[pair::HOME], &[&[endpoint::PACKETS, sink::WRITES, sink::ANSWERS]];
 }
 
 /// Bytes of a place for a short transfer: answers to control requests, reports of keys.
@@ -73,10 +78,10 @@ impl ServiceKind {
         TABLE[self as usize].word
     }
 
-    /// Returns the segments that it shares with its clients.
+    /// Returns the segments that the thread with this number shares with its clients.
     #[must_use]
-    pub const fn segments(self) -> &'static [&'static str] {
-        TABLE[self as usize].segments
+    pub fn segments(self, seat: usize) -> &'static [&'static str] {
+        TABLE[self as usize].segments.get(seat).copied().unwrap_or_default()
     }
 
     /// Returns how many bytes the transfers of one of its devices take of the memory for all
@@ -105,9 +110,9 @@ impl ServiceKind {
         }
     }
 
-    /// Returns the thread that works for it.
+    /// Returns the threads that work for it, one for each device that it serves at a time.
     #[must_use]
-    pub const fn home(self) -> Option<&'static Home> {
-        TABLE[self as usize].home
+    pub const fn homes(self) -> &'static [Home] {
+        TABLE[self as usize].homes
     }
 }

@@ -2,7 +2,10 @@
 
 use crate::can::INTERFACES;
 use crate::settings::{CLIENTS, DATA_RATES, FormingOrder, LINKS, OPENS, ORDER, SERVES, STREAMS};
-use crate::threads::{Home, LINK, SENDERS, ServiceKind, TUNE, WORDS, homes, interfaces, services};
+use crate::source::{SHAPES, SOURCES};
+use crate::threads::{
+    Home, LINK, SENDERS, ServiceKind, TUNE, WORDS, homes, interfaces, seats, services,
+};
 use crate::{can, link, mode, stream, tuned};
 
 /// The controller in the description.
@@ -39,11 +42,10 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
     let streams = setting(STREAMS).len().min(stream::DATA.len());
     let own = [(Device, CONTROLLER), (Segment, RINGS), (Segment, BUFFERS)];
     let vcpus = homes(setting).map(|home| (Vcpu, home.vcpu));
-    let shared = services(setting).flat_map(|service| {
-        let given = service.home().into_iter();
-        let given = given.flat_map(|home| home.asked.iter().chain(home.ready));
-        let given = given.map(|name| (Semaphore, *name));
-        service.segments().iter().map(|name| (Segment, *name)).chain(given)
+    let shared = seats(setting).flat_map(|(kind, seat)| {
+        let home = &kind.homes()[seat];
+        let given = home.asked.iter().chain(home.ready).map(|name| (Semaphore, *name));
+        kind.segments(seat).iter().map(|name| (Segment, *name)).chain(given)
     });
     let ends = (0..links).flat_map(|number| {
         let [asks, done, asked] = link::NAMES[number];
@@ -89,6 +91,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
         OPENS | CLIENTS => CHANNELS,
         INTERFACES => EACH_ALONE,
         LINKS | STREAMS => MOST,
+        SHAPES => &[1; SOURCES.len()],
         ORDER | mode::MODES => &[1],
         _ => &[],
     };

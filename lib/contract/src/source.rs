@@ -92,19 +92,34 @@ impl MessageForm {
 }
 
 /// All sources, in the order of their numbers.
-pub const SOURCES: [PipeSource; 5] =
-    [sensor::SOURCE, endpoint::SOURCE, camera::SOURCE, disk::SOURCE, sink::SOURCE];
+pub const SOURCES: [PipeSource; 8] = [
+    sensor::SOURCE,
+    endpoint::SOURCE,
+    camera::SOURCES[0],
+    disk::SOURCE,
+    sink::SOURCE,
+    camera::SOURCES[1],
+    camera::SOURCES[2],
+    camera::SOURCES[3],
+];
 
 /// Numbers of pipes: one for each CAN channel, and one for each source.
 pub const PIPES: usize = CHANNELS + SOURCES.len();
 
 impl PipeSource {
-    /// Returns the source of this kind of devices, if pipes can come from them, and its number
-    /// among all pipes.
+    /// Returns the first source of this kind of devices, if pipes can come from them, and its
+    /// number among all pipes.
     #[must_use]
     pub fn of(kind: ServiceKind) -> Option<(usize, &'static PipeSource)> {
-        let mut numbered = (CHANNELS..).zip(&SOURCES);
-        numbered.find(|(_, source)| source.kind == kind)
+        PipeSource::seated(kind, 0)
+    }
+
+    /// Returns the source that the device with this seat among those of its kind is, if there can
+    /// be so many, and its number among all pipes.
+    #[must_use]
+    pub fn seated(kind: ServiceKind, seat: usize) -> Option<(usize, &'static PipeSource)> {
+        let numbered = (CHANNELS..).zip(&SOURCES);
+        numbered.filter(|(_, source)| source.kind == kind).nth(seat)
     }
 
     /// Returns the source whose pipe has this number.
@@ -116,6 +131,13 @@ impl PipeSource {
 
 /// The setting with the shapes of messages of all sources.
 pub const SHAPES: &str = "shapes";
+
+/// Returns how many devices of a kind have a pipe, by the words of the setting [`SHAPES`].
+#[must_use]
+pub fn piped(kind: ServiceKind, shapes: &[u64]) -> usize {
+    let own = SOURCES.iter().zip(shapes).filter(|(source, _)| source.kind == kind);
+    own.filter(|(_, word)| **word != 0).count()
+}
 
 /// The shape of a source's messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -163,13 +185,24 @@ mod tests {
     #[test]
     fn a_source_is_found_by_its_kind_and_by_its_number() {
         for kind in ServiceKind::all() {
-            let Some((number, source)) = PipeSource::of(kind) else { continue };
-            assert_eq!((source.kind, PipeSource::numbered(number)), (kind, Some(source)));
-            assert_eq!(kind.home(), Some(source.home));
-            assert_eq!(source.home.ready, [source.ready]);
-            assert!(kind.segments().contains(&source.pipe.0));
+            for seat in 0..kind.homes().len() {
+                let Some((number, source)) = PipeSource::seated(kind, seat) else { continue };
+                assert_eq!((source.kind, PipeSource::numbered(number)), (kind, Some(source)));
+                assert_eq!(&kind.homes()[seat], source.home);
+                assert_eq!(source.home.ready, [source.ready]);
+                assert!(kind.segments(seat).contains(&source.pipe.0));
+            }
         }
+        assert!(PipeSource::seated(ServiceKind::Cameras, 3).is_some());
+        assert_eq!(PipeSource::seated(ServiceKind::Cameras, 4), None);
         assert_eq!((PipeSource::numbered(CHANNELS - 1), PipeSource::numbered(PIPES)), (None, None));
+    }
+
+    #[test]
+    fn devices_with_pipes_are_counted_by_their_shapes() {
+        let of = |words: &[u64]| piped(ServiceKind::Cameras, words);
+        assert_eq!([of(&[]), of(&[9, 9]), of(&[0, 0, 5]), of(&[0, 0, 5, 9, 9, 5])], [0, 0, 1, 2]);
+        assert_eq!(of(&[9; SOURCES.len()]), 4);
     }
 
     #[test]

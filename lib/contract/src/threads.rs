@@ -7,6 +7,7 @@ pub use crate::home::Home;
 pub use crate::kinds::{HUBS, ServiceKind, WORDS};
 use crate::link;
 use crate::settings::{LINKS, MOST, SERVES, STREAMS};
+use crate::source::{SHAPES, piped};
 use diapason_abi::Nanos;
 
 /// The work of the thread that manages: commands, ports, time. It runs on the server's own VCPU.
@@ -71,6 +72,22 @@ pub fn interfaces<'s, F: Fn(&str) -> &'s [u64]>(
     CanInterface::all(setting(INTERFACES)).take(can::MOST)
 }
 
+/// Returns the seats of a server with these settings: a service, and a number among its devices.
+/// Every kind has one, but there is one for each CAN interface and for each camera with a pipe.
+pub fn seats<'s, F: Fn(&str) -> &'s [u64]>(
+    setting: &F,
+) -> impl Iterator<Item = (ServiceKind, usize)> + use<'s, F> {
+    let interfaces = interfaces(setting).count();
+    let shapes = setting(SHAPES);
+    services(setting).flat_map(move |kind| {
+        let count = match kind {
+            ServiceKind::Can => interfaces,
+            _ => piped(kind, shapes).max(1).min(kind.homes().len()),
+        };
+        (0..count).map(move |seat| (kind, seat))
+    })
+}
+
 /// Returns the bottom halves of a server with these settings, in the order of their
 /// interrupters, which follow that of the thread that manages.
 pub fn homes<'s, F: Fn(&str) -> &'s [u64]>(
@@ -78,10 +95,7 @@ pub fn homes<'s, F: Fn(&str) -> &'s [u64]>(
 ) -> impl Iterator<Item = &'static Home> + use<'s, F> {
     let links = setting(LINKS).len().min(LINK.len());
     let streams = setting(STREAMS).len().min(STREAM.len());
-    let serves_can = services(setting).any(|service| service == ServiceKind::Can);
-    let interfaces = if serves_can { interfaces(setting).count() } else { 0 };
-    let others = services(setting).filter(|service| *service != ServiceKind::Can);
-    let served = RECEIVERS[..interfaces].iter().chain(others.filter_map(ServiceKind::home));
+    let served = seats(setting).map(|(kind, seat)| &kind.homes()[seat]);
     served.chain(&LINK[..links]).chain(&STREAM[..streams])
 }
 
@@ -133,20 +147,39 @@ mod tests {
     }
 
     #[test]
+    fn each_camera_with_a_pipe_has_a_seat_and_one_without_has_the_first() {
+        let serves = [ServiceKind::Cameras, ServiceKind::Disks].map(|kind| kind as u64);
+        for (shapes, count) in [(vec![], 1), (vec![0, 0, 9], 1), (vec![0, 0, 9, 9, 0, 9, 9], 3)] {
+            let settings = [(SERVES, serves.to_vec()), (SHAPES, shapes)];
+            let vcpus: Vec<_> = homes(&of(&settings)).map(|home| home.vcpu).collect();
+            let cameras = ["usb-camera", "usb-camera1", "usb-camera2"];
+            assert_eq!(vcpus[0], "usb-disk");
+            assert_eq!(vcpus[1..], cameras[..count]);
+        }
+    }
+
+    #[test]
     fn no_vcpu_works_for_two() {
         let all = WORDS.iter().enumerate().map(|(number, _)| number as u64).collect();
         let one = |first| CanInterface { first, channels: 1 }.word();
         let interfaces = (0..can::MOST as u8).map(one).collect();
-        let settings =
-            [(SERVES, all), (INTERFACES, interfaces), (LINKS, vec![0; 4]), (STREAMS, vec![1; 4])];
+        let shapes = vec![1; crate::source::SOURCES.len()];
+        let settings = [
+            (SERVES, all),
+            (INTERFACES, interfaces),
+            (SHAPES, shapes),
+            (LINKS, vec![0; 4]),
+            (STREAMS, vec![1; 4]),
+        ];
         let mut vcpus: Vec<_> = homes(&of(&settings)).map(|home| home.vcpu).collect();
         vcpus.extend(SENDERS.map(|home| home.vcpu));
         vcpus.push(TUNE.vcpu);
         let count = vcpus.len();
         vcpus.sort_unstable();
         vcpus.dedup();
-        // Links and streams have four each, questions one, interfaces two each; hubs have none.
-        let all = WORDS.len() - 2 + 9 + 2 * can::MOST;
+        // Links, streams and cameras have four each, questions one, interfaces two each; hubs have
+        // none.
+        let all = WORDS.len() - 3 + 13 + 2 * can::MOST;
         assert_eq!((vcpus.len(), count), (all, all));
     }
 }

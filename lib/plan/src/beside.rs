@@ -5,6 +5,7 @@
 //! robin, is decided when devices come: so periodic endpoints are charged in every slot, and the
 //! bound is one for any order. Devices that only QEMU has are left out; its bus takes no time.
 
+use crate::pictures;
 use diapason_abi::Nanos;
 use diapason_bus::{
     Async, BusInstance, Criticality, Direction, EndpointId, GUARANTEE_SLOTS_MAX, Guarantee,
@@ -155,9 +156,19 @@ impl Beside {
                 && device.speed() == speed
             {
                 all.add(first_of(number), &mut *device, Some(number) == own);
+                all.narrow(number, pictures::endpoint(system, number));
             }
         }
         all
+    }
+
+    /// Counts the stream of a camera as it is in this setting: the server chooses no other for the
+    /// pictures of a pipe.
+    fn narrow(&mut self, usb: usize, stream: Option<EndpointDescriptor>) {
+        let Some(stream) = stream else { return };
+        let id = EndpointId(first_of(usb) + u32::from(stream.address));
+        self.periodic.retain(|end| end.id != id);
+        self.periodic.extend(stream.periodic(id, Criticality::High, 1));
     }
 
     /// As of [`longest()`], of a device that comes to these; `None`: far too long.

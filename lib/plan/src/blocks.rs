@@ -14,7 +14,7 @@ use crate::missing::Missing;
 use crate::pipes::{NoBill, Piped, Plant, contract};
 use diapason_abi::{CallNumber, Nanos};
 use diapason_bus::{BusInstance, Direction, Speed, Transfer, packet_time};
-use diapason_contract::disk::{ASKED, ASKS, DATA, places};
+use diapason_contract::disk::places;
 use diapason_contract::source::MessageForm;
 use diapason_pipe::bill::{Bill, Traffic, Transfers, What, input};
 use diapason_pipe::size::{Bucket, arrivals};
@@ -88,7 +88,6 @@ impl Plant<'_> {
     /// Returns the bill of a pipe from a disk.
     pub(crate) fn blocks(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
-        self.asked_by_one(pipe)?;
         self.keeps_up(index)?;
         let own = contract(pipe);
         let mut late = Nanos::ZERO;
@@ -112,25 +111,6 @@ impl Plant<'_> {
         let reader = self.system.process_name(pipe.process).unwrap_or_default();
         let what = format!("`{reader}` may ask for a message of `{}` a period late", pipe.name);
         Err((what, format!("give `{reader}` a larger budget, or a shorter period")))
-    }
-
-    /// Checks that nobody but the reader of a pipe asks the disk for anything.
-    fn asked_by_one(&self, pipe: &PipeSpec) -> Result<(), Missing> {
-        let system = self.system;
-        let segments = system.segments.iter().map(|it| (&it.name, it.allowed));
-        let semaphores = system.semaphores.iter().map(|it| (&it.name, it.allowed));
-        let ends = 1 << pipe.server | 1 << pipe.process;
-        for (name, allowed) in segments.chain(semaphores) {
-            let others = allowed & !ends;
-            if [ASKS, ASKED, DATA].contains(&name.as_str()) && others != 0 {
-                let other = u16::try_from(others.trailing_zeros()).unwrap_or_default();
-                let other = system.process_name(other).unwrap_or_default();
-                let disk = &system.usb[pipe.usb].name;
-                let what = format!("`{other}` may ask `{disk}` for something, too");
-                return Err((what, format!("take `{name}` out of the `uses` of `{other}`")));
-            }
-        }
-        Ok(())
     }
 
     /// Returns how long one message of a pipe takes from the server's request until its answer, if

@@ -14,8 +14,9 @@ use crate::human;
 use crate::pictures;
 use diapason_abi::Nanos;
 use diapason_analysis::server::IoSupply;
-use diapason_contract::camera::{DATA, HOME, PLACE, RETURNED};
+use diapason_contract::camera::{CameraNames, HOMES, NAMES, PLACE, WORK};
 use diapason_contract::settings::{PROGRAM, SERVES};
+use diapason_contract::threads::Home;
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::bill::Service as _;
 use diapason_system::{Diagnostics, Place, ProcessSpec, SegmentSpec, ServerSpec, System};
@@ -29,17 +30,17 @@ const LOOKS: u64 = 500_000;
 /// Time that what a camera was asked for lasts, in nanoseconds.
 const ASKED: u64 = DEPTH as u64 * INTERVAL;
 
-/// Returns the refusal of a bottom half that may look so late that its cameras are asked for
-/// nothing meanwhile.
-fn seldom(system: &System, core: &Core, server: u16) -> Option<Diagnostics> {
-    let work = system.works.iter().find(|work| work.name == HOME.work)?;
+/// Returns the refusal of a bottom half that may look so late that its camera is asked for nothing
+/// meanwhile.
+fn seldom(system: &System, core: &Core, server: u16, home: &Home) -> Option<Diagnostics> {
+    let work = system.works.iter().find(|work| work.name == WORK)?;
     let is_its = |number: &u16| {
         let vcpu = &system.vcpus[usize::from(*number)];
-        vcpu.name == HOME.vcpu && vcpu.allowed >> server & 1 == 1
+        vcpu.name == home.vcpu && vcpu.allowed >> server & 1 == 1
     };
     let place = core.ios.iter().position(is_its)?;
     let supply = IoSupply::inherited(&core.system, place)?;
-    let (each, name) = (Nanos(work.worst_ns), HOME.vcpu);
+    let (each, name) = (Nanos(work.worst_ns), home.vcpu);
     // The thread that manages may have begun a visit, which a look then has to finish.
     let look = each + each;
     let looks = core.system.ios[place].wakeups(supply.period()).saturating_add(1);
@@ -48,7 +49,7 @@ fn seldom(system: &System, core: &Core, server: u16) -> Option<Diagnostics> {
     if takes.0.saturating_add(LOOKS) <= ASKED {
         return None;
     }
-    let title = format!("`{name}` may look at its cameras too seldom");
+    let title = format!("`{name}` may look at its camera too seldom");
     let note = format!(
         "a look may take {}; a camera is asked for the data of {}, and the next look begins up to \
          {} after the one before",
@@ -56,8 +57,7 @@ fn seldom(system: &System, core: &Core, server: u16) -> Option<Diagnostics> {
         human(ASKED),
         human(LOOKS)
     );
-    let help =
-        format!("write a larger `utilization` for `{name}`, or a shorter work `{}`", HOME.work);
+    let help = format!("write a larger `utilization` for `{name}`, or a shorter work `{WORK}`");
     let at = Place::Vcpu(core.ios[place]);
     Some(system.problem(at, [&title, "", &note, &help]))
 }
@@ -70,6 +70,8 @@ struct Client {
     period: u64,
     /// A client may have places for so long.
     lasts: u64,
+    /// The name of the memory with the places.
+    data: &'static str,
 }
 
 /// Returns how long places for so many bytes last: those that transfers have, and those that nobody
@@ -80,14 +82,15 @@ fn lasts(bytes: u64) -> u64 {
 }
 
 impl Client {
-    /// Returns the clients of a server that serves a camera, as far as they have a Main VCPU.
-    fn all(system: &System, number: u16) -> Vec<Client> {
+    /// Returns the clients of a camera's seat of a server, as far as they have a Main VCPU.
+    fn all(system: &System, number: u16, names: &CameraNames) -> Vec<Client> {
+        let data_name = names.data;
         let is_its = |segment: &&SegmentSpec| segment.allowed >> number & 1 == 1;
         let named = |name: &str| {
             let mut own = system.segments.iter().filter(is_its);
             own.find(|segment| segment.name == name)
         };
-        let (Some(data), Some(returned)) = (named(DATA), named(RETURNED)) else {
+        let (Some(data), Some(returned)) = (named(names.data), named(names.returned)) else {
             return Vec::new();
         };
         let lasts = lasts(data.size);
@@ -97,7 +100,7 @@ impl Client {
             else {
                 return None;
             };
-            Some(Client { process, vcpu, period, lasts })
+            Some(Client { process, vcpu, period, lasts, data: data_name })
         };
         let processes = (0..).zip(&system.processes);
         // The bill of a pipe counts how long its reader has places.
@@ -114,7 +117,7 @@ impl Client {
     /// Returns the refusal, if the client may have all places. Its budget comes back at latest a
     /// period after it was used, and it may take another one until that is done.
     fn refusal(&self, system: &System) -> Option<Diagnostics> {
-        let Client { process, vcpu, period, lasts } = *self;
+        let Client { process, vcpu, period, lasts, data } = *self;
         let takes = period.saturating_mul(2);
         if takes <= lasts {
             return None;
@@ -124,14 +127,14 @@ impl Client {
         let title = format!("`{name}` may let its camera run out of places");
         let note = format!(
             "it may give a place back only {} after it got it, two periods of `{server}`; the \
-             places of `{DATA}` last {}",
+             places of `{data}` last {}",
             human(takes),
             human(lasts)
         );
         let help = match (lasts / 2_000, u64::from(PLACES) * PLACE as u64) {
-            (0, most) => format!("make `{DATA}` larger, up to \"{}K\"", most >> 10),
+            (0, most) => format!("make `{data}` larger, up to \"{}K\"", most >> 10),
             (micros, most) => format!(
-                "write at most `period = \"{micros}us\"` for `{server}`, or make `{DATA}` larger, \
+                "write at most `period = \"{micros}us\"` for `{server}`, or make `{data}` larger, \
                  up to \"{}K\"",
                 most >> 10
             ),
@@ -150,10 +153,13 @@ pub(crate) fn refusals<'a>(
         process.program == PROGRAM && watched
     };
     let servers = (0..).zip(&system.processes).filter(move |(_, process)| serves(process));
-    servers.flat_map(|(number, _)| {
-        let clients = Client::all(system, number).into_iter();
+    let seats = servers.flat_map(|(number, _)| {
+        NAMES.iter().zip(&HOMES).map(move |(names, home)| (number, names, home))
+    });
+    seats.flat_map(|(number, names, home)| {
+        let clients = Client::all(system, number, names).into_iter();
         let clients = clients.filter_map(|client| client.refusal(system));
-        clients.chain(seldom(system, core, number)).collect::<Vec<Diagnostics>>()
+        clients.chain(seldom(system, core, number, home)).collect::<Vec<Diagnostics>>()
     })
 }
 
@@ -197,7 +203,7 @@ mod tests {
         };
         assert_eq!(with("10us"), None);
         let why = with("150us").expect("frames would come late");
-        assert!(why.contains("`usb-camera` may look at its cameras too seldom"), "{why}");
+        assert!(why.contains("`usb-camera` may look at its camera too seldom"), "{why}");
         assert!(why.contains("a camera is asked for the data of 2.000 ms"), "{why}");
     }
 

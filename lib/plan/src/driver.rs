@@ -89,7 +89,9 @@ impl Driver {
     ) -> Driver {
         if let Some(source) = source {
             let attributes = source.attributes;
-            let home = system.service_of(usb).and_then(ServiceKind::home);
+            // A device with pipes both ways has a bottom half for both.
+            let pair = system.service_of(usb).filter(|kind| *kind == ServiceKind::Pairs);
+            let home = pair.and_then(|kind| kind.homes().first());
             return Driver {
                 home: home.unwrap_or(source.home),
                 source: Some(source),

@@ -20,9 +20,9 @@ use diapason_devices::UsbDevice;
 use diapason_pipe::bill::{Bill, Transfers, What};
 use diapason_pipe::size::Bucket;
 use diapason_system::{PipeSpec, System};
-use diapason_usb::class::uvc::{Camera, CameraEvent, DEPTH, Mode, modes};
+use diapason_usb::class::uvc::{Camera, CameraEvent, DEPTH, Mode, modes, settings};
 use diapason_usb::class::{Class, Completion, Request, TransferFault};
-use diapason_usb::descriptor::Configuration;
+use diapason_usb::descriptor::{Configuration, EndpointDescriptor};
 
 /// Requests until host and camera agree, at most.
 const REQUESTS: usize = 16;
@@ -40,6 +40,9 @@ pub(crate) struct Agreed {
     interval: Nanos,
     /// All pictures have as many bytes.
     even: bool,
+    /// The endpoint as it is in the setting that the class chooses: the smallest that has so much
+    /// in an interval.
+    endpoint: EndpointDescriptor,
 }
 
 /// Returns whether a pipe comes from a camera.
@@ -108,15 +111,20 @@ fn agreed(system: &System, pipe: &PipeSpec) -> Result<Agreed, Missing> {
         ));
     }
     let content = u64::from(payload.min(bytes)).saturating_sub(HEAD).max(1);
-    let slots = set
-        .interfaces()
-        .flat_map(|interface| interface.endpoints().collect::<Vec<_>>())
-        .filter(|end| end.is_in() && end.transfer == diapason_bus::Transfer::Isochronous)
-        .filter_map(|end| end.period())
-        .max();
+    let ends = || settings(&set).map(|(_, end)| end);
+    let slots = ends().filter_map(|end| end.period()).max();
     let interval = speed.slot().times(u64::from(slots.unwrap_or(1))).nanos();
     let messages = u64::from(frame).div_ceil(content) + 1;
-    Ok(Agreed { frame_time, messages, interval, even: !mode.compressed })
+    let enough = ends().filter(|end| end.interval_bytes >= bytes);
+    let endpoint = enough.min_by_key(|end| end.interval_bytes).ok_or_else(unknown)?;
+    Ok(Agreed { frame_time, messages, interval, even: !mode.compressed, endpoint })
+}
+
+/// Returns the endpoint of a camera with a pipe, as it is while its pictures come. `None` of any
+/// other device, and of a camera with which the host does not agree.
+pub(crate) fn endpoint(system: &System, usb: usize) -> Option<EndpointDescriptor> {
+    let pipe = system.pipes.iter().find(|pipe| pipe.usb == usb && is_of(pipe))?;
+    agreed(system, pipe).ok().map(|agreed| agreed.endpoint)
 }
 
 /// The terms of a camera.

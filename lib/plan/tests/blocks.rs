@@ -91,14 +91,7 @@ fn the_pipe_of_a_can_channel_owes_a_disk_the_time_on_the_bus() {
 }
 
 #[test]
-fn nobody_else_asks_the_disk_and_nothing_else_delays_the_asks() {
-    let task = "program = \"spin\"\npriority = 20\nvcpu = \"spin-0\"\nuses = [\"progress\"]";
-    for name in ["disk.ask", "disk.asks", "disk.data"] {
-        let more = task.replace("\"progress\"", &format!("\"progress\", \"{name}\""));
-        let (what, remedy) = none(&[(task, &more)]);
-        assert_eq!(what, "`task-0` may ask `disk` for something, too");
-        assert_eq!(remedy, format!("take `{name}` out of the `uses` of `task-0`"));
-    }
+fn nothing_else_delays_the_asks() {
     let shared = [("vcpu = \"spin-0\"", "vcpu = \"read\"")];
     assert!(none(&shared).0.contains("`reader` shares its VCPU"));
     let starved = [(READ, "name = \"read\"\nbudget = \"100us\"\nperiod = \"9ms\"")];

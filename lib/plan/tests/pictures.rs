@@ -45,7 +45,6 @@ fn none(changes: &[(&str, &str)]) -> (String, String) {
 const PERIOD: &str = "period = \"20ms\"  ";
 const BYTES: &str = "bytes = 614400 ";
 const READ: &str = "name = \"read\"\nbudget = \"600us\"\nperiod = \"2ms\"";
-const DISK: &str = "model = \"disk\"";
 
 #[test]
 fn a_picture_takes_an_interval_for_each_piece() {
@@ -86,20 +85,48 @@ fn a_picture_without_room_is_refused() {
 
 #[test]
 fn a_camera_without_its_bandwidth_is_refused() {
-    let other = "[[endpoint]]\nname = \"e\"\non = \"xhci\"\nspeed = \"super\"\n\
-                 type = \"isochronous\"\ndirection = \"in\"\npacket = 1024\nburst = 15\nmult = 2\n\
-                 period = 1\ncriticality = \"high\"\n\n[[process]]\nname = \"reader\"";
-    let (what, remedy) = none(&[("[[process]]\nname = \"reader\"", other)]);
+    let with = |bursts: &[u8]| {
+        let one = |burst: &u8| {
+            format!(
+                "[[endpoint]]\nname = \"e{burst}\"\non = \"xhci\"\nspeed = \"super\"\n\
+                 type = \"isochronous\"\ndirection = \"in\"\npacket = 1024\nburst = {burst}\n\
+                 mult = 2\nperiod = 1\ncriticality = \"high\"\n\n"
+            )
+        };
+        let others = bursts.iter().map(one).collect::<String>();
+        let reader = "[[process]]\nname = \"reader\"";
+        planned(&[(reader, &(others + reader))])
+    };
+    // The largest setting of the camera has 33 packets, and that of its pictures has four.
+    assert!(with(&[15]).holds(), "48 packets and four");
+    let plan = with(&[15, 0]);
+    let Err(NoBill::Missing(what, remedy)) = &plan.pipes[0].bill else { panic!("it has one") };
     assert!(what.contains("its bus has too much on it"), "{what}");
     assert!(remedy.contains("another controller"), "{remedy}");
-    let other = "model = \"disk\"\n\n[[usb]]\nname = \"rear\"\non = \"xhci\"\nport = 3\nmodel = \
-                 \"camera\"";
-    let mut text = TEXT.replacen(DISK, other, 1);
-    let wrong = parse("camera.toml", &text).unwrap_err().plain();
-    assert!(wrong.contains("the server could serve `rear` instead"), "{wrong}");
-    text = TEXT.replacen("model = \"camera\"", "model = \"busy-camera\"", 1);
+    let text = TEXT.replacen("model = \"camera\"", "model = \"busy-camera\"", 1);
     let wrong = parse("camera.toml", &text).unwrap_err().plain();
     assert!(wrong.contains("`camera` has no channel that a pipe could carry"), "{wrong}");
+}
+
+/// Two cameras, each with a pipe to a task of its own.
+const TWO: &str = include_str!("../../../examples/cameras.toml");
+
+#[test]
+fn each_of_two_cameras_has_the_bottom_half_of_its_seat() {
+    let of = |text: &str| {
+        let system = parse("cameras.toml", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        Plan::of(&system)
+    };
+    let plan = of(TWO);
+    assert!(plan.holds(), "{:?}", plan.findings);
+    let [ahead, behind] = [0, 1].map(|pipe| *plan.pipes[pipe].bill.as_ref().expect("it has one"));
+    assert_eq!(ahead.value(What::Request), behind.value(What::Request));
+    assert!(ahead.value(What::User) < behind.value(What::User), "one waits for the other's reader");
+    // The second bottom half gets too little, and the first one what it had.
+    let (first, second) = TWO.split_at(TWO.rfind("utilization = \"12%\"").unwrap());
+    let less = of(&format!("{first}{}", second.replacen("12%", "5%", 1)));
+    assert!(less.pipes[0].bill.is_ok());
+    let Err(NoBill::Refused(_)) = less.pipes[1].bill else { panic!("{:?}", less.pipes[1].bill) };
 }
 
 #[test]

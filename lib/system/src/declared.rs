@@ -323,6 +323,9 @@ pub(crate) struct DeclaredUsb {
     /// known once all is read.
     pub channels: Option<At<u64>>,
     pub first_channel: usize,
+    /// The number of a camera with pipes among those of the host, known once all is read; 0 of any
+    /// other device.
+    pub seat: usize,
     /// Bit rates of its CAN channels, from the first on.
     pub bit_rates: Vec<At<u64>>,
     /// Rates of the data of CAN FD on its channels; 0 of a classic one.

@@ -208,7 +208,7 @@ fn follows(table: &Spanned<DeTable<'_>>) -> String {
     let mut declared = read::declarations(table, &mut Report::new());
     let known = [declared.segments.len(), declared.semaphores.len(), declared.mailboxes.len()];
     let vcpus = declared.vcpus.len();
-    expand(&mut declared);
+    expand(&mut declared, &mut Report::new());
     let users = |name: &str| users(&declared, name);
     let mut lines: Vec<String> = Vec::new();
     for Named { name, what } in &declared.segments[known[0]..] {

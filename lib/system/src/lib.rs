@@ -202,7 +202,7 @@ pub fn companions(
     whole(read, &mut find, |source, Whole { table, .. }, mut report| {
         let mut declared = read::declarations(table, &mut report);
         cores::unite(&mut declared);
-        expand(&mut declared);
+        expand(&mut declared, &mut report);
         cores::resolve(&mut declared);
         check::declarations(&declared, &mut report);
         match report.is_empty() {
@@ -247,13 +247,15 @@ struct Whole<'w> {
 }
 
 /// Adds the objects that follow from pipes, sockets, chains and state messages.
-fn expand(declared: &mut Declared) {
+fn expand(declared: &mut Declared, report: &mut Report) {
     usb::number(declared);
     mailbox::expand(declared);
+    let by_hand = declared.processes.iter().map(|process| process.uses.len()).collect::<Vec<_>>();
     pipe::expand(declared);
     tpipe::expand(declared);
     ethernet::expand(declared);
     can::expand(declared);
+    strangers::check(declared, &by_hand, report);
     chain::expand(declared);
     state::expand(declared);
 }
@@ -273,7 +275,7 @@ fn placed(
     let whole = report.is_empty();
     let mut declared = read::declarations(table, &mut report);
     place(&mut declared);
-    expand(&mut declared);
+    expand(&mut declared, &mut report);
     cores::resolve(&mut declared);
     if whole {
         check::declarations(&declared, &mut report);

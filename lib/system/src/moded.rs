@@ -28,8 +28,7 @@ pub(crate) fn settings(system: &System, process: &ProcessSpec) -> Vec<Setting> {
 impl System {
     /// Returns the cameras that have the streams of a server, in their order.
     fn streamed(&self, process: &ProcessSpec) -> Vec<usize> {
-        let watched = usize::from(watches(process));
-        let cameras = self.bound_cameras(process).into_iter().skip(watched);
+        let cameras = self.bound_cameras(process).into_iter().skip(self.watched_cameras(process));
         cameras.take(process.setting(STREAMS).len()).collect()
     }
 
@@ -110,7 +109,7 @@ impl System {
             let controller = self.devices.get(plug.device);
             let help = if controller.is_some_and(|it| !process.uses.contains(&it.name)) {
                 format!("write `on = \"{CONTROLLER}\"`: `{server}` drives no other controller")
-            } else if watches(process) {
+            } else if self.watched_cameras(process) > 0 {
                 format!(
                     "remove `\"cameras\"` from the `serves` of `{server}`: a client watches that \
                      camera, and modes start streams"
@@ -124,11 +123,16 @@ impl System {
         };
         lacking.into_iter().map(refusal).collect()
     }
-}
 
-/// Returns whether a client watches the first camera of a server.
-fn watches(process: &ProcessSpec) -> bool {
-    process.setting(SERVES).contains(&(ServiceKind::Cameras as u64))
+    /// Returns how many cameras of a server clients watch: each with a pipe, or the first.
+    #[must_use]
+    pub fn watched_cameras(&self, process: &ProcessSpec) -> usize {
+        if !process.setting(SERVES).contains(&(ServiceKind::Cameras as u64)) {
+            return 0;
+        }
+        let has_pipe = |number: &usize| self.pipes.iter().any(|pipe| pipe.usb == *number);
+        self.bound_cameras(process).into_iter().filter(has_pipe).count().max(1)
+    }
 }
 
 #[cfg(test)]

@@ -168,11 +168,11 @@ pub(crate) fn expand(declared: &mut Declared) {
 
 /// Returns the number of the channel of a pipe among those of the host: of a device that is no CAN
 /// interface, the number of its source or sink.
-fn number(declared: &Declared, pipe: &DeclaredPipe) -> Option<usize> {
+pub(crate) fn number(declared: &Declared, pipe: &DeclaredPipe) -> Option<usize> {
     let (_, usb) = declared.plug(&pipe.usb.as_ref()?.value)?;
     let channel = pipe.channel.value;
-    if let Some((number, _)) = usb.model.and_then(|model| model.source(pipe.way)) {
-        return (channel == 0).then_some(number);
+    if usb.model.is_some_and(|model| model.source(pipe.way).is_some()) {
+        return usb.source(pipe.way).map(|(number, _)| number).filter(|_| channel == 0);
     }
     let channel = usize::try_from(channel).ok().filter(|it| *it < usb::channels(usb))?;
     Some(usb.first_channel + channel)

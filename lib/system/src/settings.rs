@@ -214,10 +214,10 @@ impl System {
         plugs.filter(|(_, plug)| is_driven(plug)).filter_map(interface).collect()
     }
 
-    /// Returns the cameras that a USB server with streams serves, by the numbers of their plugs.
-    /// Camera n of the list has seat n. The first seat is that of the camera that a client watches,
-    /// if the server serves cameras, and the streams follow. A server without streams takes the
-    /// camera that comes first, and has an empty list.
+    /// Returns the cameras that a USB server with pipes from cameras or with streams serves, by the
+    /// numbers of their plugs. Camera n of the list has seat n. The first seats are those of the
+    /// cameras with pipes, or of the first camera if a client watches it without one, and the
+    /// streams follow. Any other server takes the camera that comes first, and has an empty list.
     #[must_use]
     pub fn bound_cameras(&self, process: &ProcessSpec) -> Vec<usize> {
         let is_driven = |number: &usize| {
@@ -225,10 +225,15 @@ impl System {
             controller.is_some_and(|controller| process.uses.contains(&controller.name))
         };
         let is_camera = |number: &usize| self.service_of(*number) == Some(ServiceKind::Cameras);
-        let has_streams =
-            process.program == usbd::PROGRAM && !process.setting(usbd::STREAMS).is_empty();
-        let all = (0..self.usb.len()).filter(|_| has_streams);
-        all.filter(is_driven).filter(is_camera).collect()
+        let has_pipe = |number: &usize| self.pipes.iter().any(|pipe| pipe.usb == *number);
+        let all = (0..self.usb.len()).filter(|_| process.program == usbd::PROGRAM);
+        let all = all.filter(is_driven).filter(is_camera);
+        let (mut cameras, others): (Vec<usize>, Vec<usize>) = all.partition(has_pipe);
+        if cameras.is_empty() && process.setting(usbd::STREAMS).is_empty() {
+            return Vec::new();
+        }
+        cameras.extend(others);
+        cameras
     }
 
     /// Returns the service for the USB device with this number: that of its pipes, if it has pipes

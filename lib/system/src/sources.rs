@@ -20,7 +20,7 @@ fn plugged<'d>(
     pipe: &DeclaredPipe,
 ) -> Option<(&'d DeclaredUsb, &'static PipeSource)> {
     let (_, usb) = declared.plug(&pipe.usb.as_ref()?.value)?;
-    let (_, source) = usb.model?.source(pipe.way)?;
+    let (_, source) = usb.source(pipe.way).or_else(|| usb.model?.source(pipe.way))?;
     Some((usb, source))
 }
 
@@ -243,9 +243,27 @@ fn shaped(pipe: &DeclaredPipe, name: &str, source: &PipeSource, report: &mut Rep
     }
 }
 
-/// Checks that the messages of a pipe are those of its own device. The server serves one device of
-/// a kind at a time: with two of them, the pipe could carry the messages of the other one. All
-/// pipes of one source are the same objects.
+/// Checks that there is a seat for a camera with a pipe, and a pipe from each camera beside it.
+fn seated(declared: &Declared, usb: &DeclaredUsb, others: &[&DeclaredUsb], report: &mut Report) {
+    let (name, seats) = (&usb.name, ServiceKind::Cameras.homes().len());
+    if usb.seat >= seats {
+        let title = format!("`{}` is one camera too many: {seats} may have pipes", name.value);
+        let help = "remove its pipe and the camera: a server has no more seats";
+        return report.push(Problem::new(&name.span, title, help));
+    }
+    let is_silent = |other: &&&DeclaredUsb| pipes_of(declared, other).next().is_none();
+    if let Some(other) = others.iter().find(is_silent) {
+        let other = &other.name;
+        let title = format!("`{}` has no pipe, and so nobody serves it", other.value);
+        let help = "declare a `[[pipe]]` from it, or plug it into another controller";
+        let note = "each camera beside one with a pipe has one, too";
+        report.push(Problem::new(&other.span, title, help).with(&name.span, note));
+    }
+}
+
+/// Checks that the messages of a pipe are those of its own device. Each camera with a pipe has a
+/// seat. Of any other kind the server serves one device at a time: with two of them, the pipe could
+/// carry the messages of the other one. All pipes of one source are the same objects.
 fn alone(declared: &Declared, usb: &DeclaredUsb, pipe: &DeclaredPipe, report: &mut Report) {
     let on = |usb| declared.controller_of(usb).map(|it| &it.value);
     let others = || {
@@ -253,7 +271,10 @@ fn alone(declared: &Declared, usb: &DeclaredUsb, pipe: &DeclaredPipe, report: &m
         all.filter(|other| on(other) == on(usb))
     };
     let own = &usb.name.value;
-    if let Some(other) = others().find(|other| kind(declared, other) == kind(declared, usb)) {
+    let mut alike = others().filter(|other| kind(declared, other) == kind(declared, usb));
+    if kind(declared, usb) == Some(ServiceKind::Cameras) {
+        seated(declared, usb, &alike.collect::<Vec<_>>(), report);
+    } else if let Some(other) = alike.next() {
         let title = format!(
             "`{own}` has a pipe, and the server could serve `{}` instead",
             other.name.value

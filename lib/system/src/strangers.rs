@@ -1,13 +1,38 @@
-//! Programs that may reach what only the driver of a device should: the registers of the device,
-//! and the memory that it reads and writes by itself. Such a program can make the device do
-//! anything, so no promise about it holds.
+//! Programs that may reach what is not theirs, so that no promise about it holds.
+//!
+//! Only the driver of a device may use its registers, and the memory that the device reads and
+//! writes by itself. Only the two ends of a pipe or of a socket may use its objects: a third
+//! program could take messages, or fill the buffer.
 
-use crate::diagnostics::Diagnostics;
+use crate::declared::Declared;
+use crate::diagnostics::{Diagnostics, Problem, Report};
+use crate::source::At;
 use crate::system::{Place, System};
-use diapason_contract::ethernet::ADAPTER_NAMES;
 use diapason_contract::link::TARGET;
 use diapason_contract::needs::{BUFFERS, CONTROLLER, RINGS};
 use diapason_contract::settings::PROGRAM;
+use diapason_contract::sink::ASKED;
+
+/// Reports processes that use an object of a pipe, of a socket or of a CAN bus and are no end of
+/// it. These carriers have just granted their objects to their ends, behind the first `by_hand`
+/// names that each process uses. The bill of a pipe to an endpoint counts a program that asks the
+/// server without a pause, so anybody may use the semaphore for that.
+pub(crate) fn check(declared: &Declared, by_hand: &[usize], report: &mut Report) {
+    let parts = || declared.processes.iter().zip(by_hand);
+    let granted: Vec<&At<String>> =
+        parts().flat_map(|(process, own)| process.uses.iter().skip(*own)).collect();
+    for (process, own) in parts() {
+        let (used, ends) = process.uses.split_at(*own);
+        let is_end = |used: &At<String>| ends.iter().any(|it| it.value == used.value);
+        for used in used.iter().filter(|used| !is_end(used) && used.value != ASKED) {
+            let Some(carrier) = granted.iter().find(|it| it.value == used.value) else { continue };
+            let (of, name) = (&process.name.value, &used.value);
+            let title = format!("`{of}` uses `{name}`, which belongs to others");
+            let problem = Problem::new(&used.span, title, "leave it out of `uses`");
+            report.push(problem.with(&carrier.span, "only the ends of this use it"));
+        }
+    }
+}
 
 impl System {
     /// Returns the problems of processes that use what belongs to the driver of another one's
@@ -45,9 +70,7 @@ impl System {
             owned.extend([CONTROLLER, RINGS, BUFFERS].map(|name| (name.to_owned(), server)));
         }
         for adapter in &self.adapters {
-            let known = &ADAPTER_NAMES[usize::from(adapter.number)];
             owned.push((self.devices[adapter.device].name.clone(), adapter.driver));
-            owned.extend([known.rings, known.buffers].map(|it| (it.to_owned(), adapter.driver)));
         }
         for controller in self.cans.iter().filter_map(|bus| bus.controller.as_ref()) {
             owned.push((self.devices[controller.device].name.clone(), controller.driver));

@@ -7,6 +7,7 @@
 mod fd;
 mod real;
 
+use crate::carried::PipeDirection;
 use crate::declared::{Declared, DeclaredPlace, DeclaredUsb, DeclaredWork};
 use crate::diagnostics::{Problem, Report};
 use crate::keys;
@@ -17,6 +18,7 @@ use crate::source::{At, Span};
 use crate::table::{Raw, Table};
 use diapason_abi::pipe::USUAL_DRIFT;
 use diapason_contract::can;
+use diapason_contract::source::PipeSource;
 use diapason_contract::threads::ServiceKind;
 use std::ops::RangeInclusive;
 
@@ -97,6 +99,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         serial,
         channels,
         first_channel: 0,
+        seat: 0,
         bit_rates,
         data_rates,
         sample_point,
@@ -119,12 +122,28 @@ pub(crate) fn channels(usb: &DeclaredUsb) -> usize {
     told.unwrap_or(usb.model.map_or(0, UsbModel::usual_channels)).min(most)
 }
 
-/// Numbers the CAN channels of the host: those of the first interface in the text come first.
+/// Numbers the CAN channels of the host, and its cameras with pipes: those of the first device in
+/// the text come first.
 pub(crate) fn number(declared: &mut Declared) {
-    let mut first = 0;
+    let (mut first, mut seat) = (0, 0);
     for usb in &mut declared.usb {
         usb.first_channel = first;
         first += channels(usb);
+        let is_own = |end: &At<String>| end.value == usb.name.value;
+        let has_pipe = declared.pipes.iter().any(|pipe| pipe.usb.as_ref().is_some_and(is_own));
+        if has_pipe && usb.model.and_then(UsbModel::service) == Some(ServiceKind::Cameras) {
+            usb.seat = seat;
+            seat += 1;
+        }
+    }
+}
+
+impl DeclaredUsb {
+    /// Returns the source of pipes, or the sink, that it is to a pipe of this direction, and the
+    /// number of that pipe. A camera has none if all seats of its server are taken.
+    pub(crate) fn source(&self, way: PipeDirection) -> Option<(usize, &'static PipeSource)> {
+        let (_, first) = self.model?.source(way)?;
+        PipeSource::seated(first.kind, self.seat)
     }
 }
 

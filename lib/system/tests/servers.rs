@@ -309,12 +309,13 @@ fn only_the_driver_uses_a_device() {
     }
     let text = include_str!("../../../examples/udp.toml");
     assert_eq!(strangers(text), []);
-    for name in ["nic0", "nic0.buffers"] {
-        let text =
-            format!("{text}[[process]]\nname = \"other\"\npriority = 5\nuses = [\"{name}\"]\n");
-        let title = format!("`other` uses `{name}`, which `net0` drives");
-        assert_eq!(strangers(&text).into_iter().map(|it| it.0).collect::<Vec<_>>(), [title]);
-    }
+    let with = |name: &str| {
+        format!("{text}[[process]]\nname = \"other\"\npriority = 5\nuses = [\"{name}\"]\n")
+    };
+    let titles = strangers(&with("nic0")).into_iter().map(|it| it.0).collect::<Vec<_>>();
+    assert_eq!(titles, ["`other` uses `nic0`, which `net0` drives"]);
+    let wrong = parse("f", &with("nic0.buffers")).unwrap_err().plain();
+    assert!(wrong.contains("`other` uses `nic0.buffers`, which belongs to others"), "{wrong}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::endpoint::NUMBER;
 use diapason_contract::settings::{DEVICES, Expected};
-use diapason_contract::source::{MessageShape, SHAPES};
+use diapason_contract::source::{MessageShape, PipeSource, SHAPES};
 use diapason_contract::threads::ServiceKind;
 use diapason_system::parse;
 
@@ -166,6 +166,80 @@ fn a_pipe_of_a_camera_brings_the_memory_of_its_pieces() {
     let archive = built(&piped).unwrap();
     let shape = MessageShape { bytes: 614_400, stamp: Some(0) };
     assert_eq!(told(&archive, 0).get(SHAPES), [0, 0, shape.word()]);
+}
+
+#[test]
+fn a_third_process_at_the_objects_of_a_pipe_is_refused() {
+    let thief = |tables: &str, used: &str| {
+        let process = format!("[[process]]\nname = \"t\"\npriority = 1\nuses = [\"{used}\"]\n");
+        parse("f", &system(&(tables.to_owned() + &process)))
+    };
+    let of_camera = pictures("period = \"40ms\"\nbytes = 614400");
+    let of_sensor = pipe("rate = 400");
+    for (tables, used) in [
+        (&of_sensor, "sensor"),
+        (&of_sensor, "sensor.ready"),
+        (&of_camera, "camera.back"),
+        (&of_camera, "camera.data"),
+    ] {
+        let wrong = thief(tables, used).expect_err(used).plain();
+        assert!(wrong.contains(&format!("`t` uses `{used}`, which belongs to others")), "{wrong}");
+        assert!(wrong.contains("leave it out of `uses`"), "{wrong}");
+    }
+    // Asks of another program would delay those of the reader.
+    let disk = "[[usb]]\nname = \"disk\"\non = \"xhci\"\nport = 2\nmodel = \"disk\"\n\
+                takes = \"1ms\"\n\
+                [[pipe]]\nname = \"p\"\nfrom = \"disk\"\nreader = \"r\"\nperiod = \"10ms\"\n\
+                bytes = 4096\n";
+    for used in ["disk.ask", "disk.asks", "disk.data"] {
+        assert!(thief(disk, used).is_err(), "{used}");
+    }
+}
+
+/// Returns so many cameras, the first of which have pipes.
+fn cameras(count: usize, piped: usize) -> String {
+    let one = |number: usize| {
+        let camera = format!(
+            "[[usb]]\nname = \"eye{number}\"\non = \"xhci\"\nport = {}\nmodel = \"camera\"\n",
+            number + 4
+        );
+        let pipe = pipe("period = \"40ms\"\nbytes = 614400");
+        let pipe = pipe.replace("\"sensor\"", &format!("\"eye{number}\""));
+        let pipe = pipe.replace("\"p\"", &format!("\"p{number}\""));
+        if number < piped { camera + &pipe } else { camera }
+    };
+    system(&(0..count).map(one).collect::<String>())
+}
+
+#[test]
+fn each_camera_with_a_pipe_has_objects_and_a_seat_of_its_own() {
+    let piped = parse("f", &cameras(3, 3)).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let uses = &piped.processes[0].uses;
+    for name in ["camera", "camera1.back", "camera2.data", "camera2.ready"] {
+        assert!(uses.iter().any(|it| it == name), "{name} of {uses:?}");
+    }
+    assert!(!uses.iter().any(|it| it.starts_with("camera3")));
+    let numbers: Vec<u8> = piped.pipes.iter().map(|pipe| pipe.number).collect();
+    let of_seat = |seat| PipeSource::seated(ServiceKind::Cameras, seat).unwrap().0 as u8;
+    assert_eq!(numbers, [0, 1, 2].map(of_seat));
+    let archive = built(&piped).unwrap();
+    let shape = MessageShape { bytes: 614_400, stamp: Some(0) }.word();
+    assert_eq!(told(&archive, 0).get(SHAPES), [0, 0, shape, 0, 0, shape, shape]);
+    let seats: Vec<u8> = Expected::all(told(&archive, 0).get(DEVICES))
+        .filter(|device| device.service == ServiceKind::Cameras)
+        .map(|device| device.interface)
+        .collect();
+    assert_eq!(seats, [0, 1, 2]);
+}
+
+#[test]
+fn cameras_that_nobody_would_serve_are_refused() {
+    let refused = |text: &str| parse("f", text).unwrap_err().plain();
+    let silent = refused(&cameras(2, 1));
+    assert!(silent.contains("`eye1` has no pipe, and so nobody serves it"), "{silent}");
+    assert!(parse("f", &cameras(4, 4)).is_ok());
+    let many = refused(&cameras(5, 5));
+    assert!(many.contains("`eye4` is one camera too many: 4 may have pipes"), "{many}");
 }
 
 #[test]

@@ -28,8 +28,11 @@ use diapason_usb::xhci::{Buses, Guarantee};
 /// The settings of the server.
 #[derive(Clone)]
 pub struct ServerSettings {
-    /// Services, in the order of their interrupters.
-    pub services: Vec<ServiceKind>,
+    /// The services that have a bottom half, in the order of their interrupters, each with its
+    /// number among those of its kind.
+    pub(crate) seats: Vec<(ServiceKind, usize)>,
+    /// The server serves hubs.
+    pub(crate) hubs: bool,
     /// Devices that the description names.
     pub expected: Vec<Expected>,
     pub tell: u64,
@@ -154,7 +157,7 @@ impl ServerSettings {
     /// Out of its settings.
     pub fn read(settings: &Settings) -> ServerSettings {
         let (links, streams) = (settings.get(usbd::LINKS), settings.get(usbd::STREAMS));
-        let services = threads::services(&|name: &str| settings.get(name)).collect();
+        let setting = |name: &str| settings.get(name);
         let critical = bits(settings.get(usbd::CRITICAL));
         let modes = settings.get(mode::MODES);
         let guarantee = match *settings.get(usbd::PROMISE) {
@@ -167,10 +170,11 @@ impl ServerSettings {
             order: (!modes.is_empty()).then(Order::default),
         };
         ServerSettings {
-            services,
+            seats: threads::seats(&setting).collect(),
+            hubs: threads::services(&setting).any(|service| service == ServiceKind::Hubs),
             expected: Expected::all(settings.get(usbd::DEVICES)).collect(),
             tell: bits(settings.get(usbd::SAYS)),
-            is_small: needs::is_small(&|name: &str| settings.get(name)),
+            is_small: needs::is_small(&setting),
             buses: buses(settings.get(usbd::BUSES)),
             clients: bits(settings.get(usbd::CLIENTS)) as u16,
             pipes: Pipes::read(settings),

@@ -19,16 +19,17 @@ pub struct Inlet {
     pub ready: Semaphore,
 }
 
-/// Returns the client's side.
+/// Returns the client's side of the first camera.
 ///
 /// # Errors
 /// None for what the description grants.
 pub fn inlet() -> Result<Inlet, Errno> {
+    let [CameraNames { pieces, returned, data, ready }, ..] = NAMES;
     Ok(Inlet {
-        pieces: pipe::reader(PIECES)?,
-        back: pipe::writer(RETURNED)?,
-        data: DmaSegment::attach(DATA)?,
-        ready: Semaphore::open(READY)?,
+        pieces: pipe::reader(pieces)?,
+        back: pipe::writer(returned)?,
+        data: DmaSegment::attach(data)?,
+        ready: Semaphore::open(ready)?,
     })
 }
 

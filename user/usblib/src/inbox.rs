@@ -67,7 +67,11 @@ pub fn usb_open() -> Result<Packets, Errno> {
 
 impl<T: Arrived, const N: usize> Inbox<T, N> {
     pub(crate) fn of(kind: ServiceKind) -> Result<Inbox<T, N>, Errno> {
-        let (number, source) = PipeSource::of(kind).ok_or(Errno::Absent)?;
+        Inbox::of_seat(kind, 0)
+    }
+
+    pub(crate) fn of_seat(kind: ServiceKind, seat: usize) -> Result<Inbox<T, N>, Errno> {
+        let (number, source) = PipeSource::seated(kind, seat).ok_or(Errno::Absent)?;
         let messages = pipe::reader(source.pipe.0)?;
         let ready = Semaphore::open(source.ready)?;
         let gauge = Gauge::new(false, u8::try_from(number).unwrap_or(u8::MAX));

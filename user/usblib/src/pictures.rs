@@ -6,7 +6,7 @@
 use crate::inbox::{Arrived, Inbox};
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::camera::{
-    Back, DATA, END, FramePiece, OUTSIDE, PLACE, RECORDS, RETURNED, WHOLE,
+    Back, CameraNames, END, FramePiece, NAMES, OUTSIDE, PLACE, RECORDS, WHOLE,
 };
 use diapason_contract::source::PipeSource;
 use diapason_contract::threads::ServiceKind;
@@ -40,15 +40,18 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    /// Opens the pipe from the camera.
+    /// Opens the pipe from the camera with this number among those with pipes, in the order of the
+    /// description. The first one has number 0.
     ///
     /// # Errors
-    /// None for what the description grants.
-    pub fn open() -> Result<Pictures, Errno> {
+    /// Returns `Absent` if there can be no such camera. There are no errors for what the
+    /// description grants.
+    pub fn of_camera(number: usize) -> Result<Pictures, Errno> {
+        let CameraNames { returned, data, .. } = NAMES.get(number).ok_or(Errno::Absent)?;
         Ok(Pictures {
-            pieces: Inbox::of(ServiceKind::Cameras)?,
-            back: pipe::writer(RETURNED)?,
-            data: DmaSegment::attach(DATA)?,
+            pieces: Inbox::of_seat(ServiceKind::Cameras, number)?,
+            back: pipe::writer(returned)?,
+            data: DmaSegment::attach(data)?,
             held: None,
         })
     }

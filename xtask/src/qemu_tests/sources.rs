@@ -33,6 +33,10 @@ const CAMERA_SECONDS: u64 = 4;
 /// The pictures of the camera in a second.
 const PICTURES: u64 = 50;
 
+const CAMERAS: &str = "examples/cameras.toml";
+const BOTH_SEEN: &str =
+    "pipes from two cameras keep their bounds, and none waits for another reader";
+
 const DISK: &str = "examples/disk.toml";
 const BLOCKS: &str = "a pipe from a disk keeps its bound beside a CAN channel";
 const DISK_SECONDS: u64 = 4;
@@ -87,6 +91,11 @@ pub const TESTS: &[QemuTest] = &[
         works: true,
         ..QemuTest::simulated(SEEN, CAMERA, seen)
     },
+    QemuTest {
+        horizon_ns: CAMERA_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(BOTH_SEEN, CAMERAS, both_seen)
+    },
     QemuTest { horizon_ns: DISK_SECONDS * 1_000_000_000, ..QemuTest::new(BLOCKS, DISK, blocks) },
     QemuTest {
         horizon_ns: DISK_SECONDS * 1_000_000_000,
@@ -133,6 +142,12 @@ fn pulled(boots: &[Observed]) -> Result<(), String> {
 
 fn seen(boots: &[Observed]) -> Result<(), String> {
     comes(boots, "reader", (CAMERA_SECONDS - 2) * PICTURES)
+}
+
+/// Each camera has 30 pictures a second.
+fn both_seen(boots: &[Observed]) -> Result<(), String> {
+    comes(boots, "avoid-ahead", (CAMERA_SECONDS - 2) * 30)?;
+    comes(boots, "avoid-behind", (CAMERA_SECONDS - 2) * 30)
 }
 
 fn blocks(boots: &[Observed]) -> Result<(), String> {

@@ -167,7 +167,7 @@ const CASES: &[Case] = &[
     Case("many-timers", Held, "11 timers ring before a device's interrupt", "568 of 94 us late"),
     Case(
         "seldom-camera",
-        Refused("may look at its cameras too seldom"),
+        Refused("may look at its camera too seldom"),
         "a bottom half of a camera with less budget than its looks need",
         "a frame 65 ms late, holds",
     ),

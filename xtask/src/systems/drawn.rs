@@ -237,6 +237,8 @@ pub(crate) enum Gadget {
     Camera(u64),
     /// The same camera with a pipe from it, at one of two periods.
     Pictures(bool, DrawnSamples),
+    /// A second camera with a pipe, behind the first one in the list. Their works are the same.
+    SecondPictures(bool, DrawnSamples),
     /// A network whose other end answers echoes; work of its bottom half in microseconds.
     Network(u64),
 }
@@ -333,6 +335,7 @@ pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples
         | Gadget::Endpoint(_, samples)
         | Gadget::Sink(_, samples)
         | Gadget::Pictures(_, samples)
+        | Gadget::SecondPictures(_, samples)
         | Gadget::Blocks(_, samples) => Some(samples),
         _ => None,
     })

@@ -1,7 +1,7 @@
 //! Makes a drawn system that breaks a promise as small as it can be: parts are taken away, and what
 //! is left made ordinary, as long as a promise of the same kind is broken.
 
-use super::drawn::{Drawn, DrawnBus, DrawnSender, Interface, KBITS, Perch, Queues};
+use super::drawn::{Drawn, DrawnBus, DrawnSender, Gadget, Interface, KBITS, Perch, Queues};
 
 /// Most systems that are tried for one violation.
 const TRIALS: usize = 120;
@@ -124,6 +124,11 @@ fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
         all.push(with_can(move |can| {
             if number < can.classes.len() {
                 can.classes.remove(number);
+            }
+            // The second camera has the works of the first one.
+            let is_first = |class: &Gadget| matches!(class, Gadget::Pictures(..));
+            if !can.classes.iter().any(is_first) {
+                can.classes.retain(|class| !matches!(class, Gadget::SecondPictures(..)));
             }
         }));
     }

@@ -8,8 +8,7 @@ use crate::duration::human;
 use crate::names::Names;
 use crate::table::Columns;
 use diapason_abi::Nanos;
-use diapason_contract::settings::{CRITICAL, PROGRAM, SERVES, STREAMS};
-use diapason_contract::threads::ServiceKind;
+use diapason_contract::settings::{CRITICAL, PROGRAM, STREAMS};
 use diapason_pipe::measured::CameraReport;
 use diapason_system::{ProcessSpec, System};
 
@@ -29,9 +28,41 @@ impl CameraRow {
         CameraRow { process, last, coverage: Coverage::since(at) }
     }
 
-    /// Returns whether it is the camera that a client of this server watches, or this stream.
-    pub(super) fn is(&self, process: u64, stream: Option<u8>) -> bool {
-        (self.process, self.last.stream.then_some(self.last.number)) == (process, stream)
+    /// Returns whether it is the camera in this seat of this server.
+    pub(super) fn is(&self, process: u64, seat: CameraSeat) -> bool {
+        (self.process, CameraSeat::of(&self.last)) == (process, seat)
+    }
+}
+
+/// A seat of a camera at its server, with its number among those of its kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CameraSeat {
+    /// That of a camera that a client watches.
+    Watched(u8),
+    /// That of a camera that nobody watches.
+    Stream(u8),
+}
+
+impl CameraSeat {
+    const fn of(report: &CameraReport) -> CameraSeat {
+        match report.stream {
+            true => CameraSeat::Stream(report.number),
+            false => CameraSeat::Watched(report.number),
+        }
+    }
+
+    const fn stream(self) -> Option<u8> {
+        match self {
+            CameraSeat::Stream(number) => Some(number),
+            CameraSeat::Watched(_) => None,
+        }
+    }
+
+    const fn watched(self) -> Option<u8> {
+        match self {
+            CameraSeat::Watched(number) => Some(number),
+            CameraSeat::Stream(_) => None,
+        }
     }
 }
 
@@ -43,14 +74,13 @@ pub(in super::super) fn note(
     report: &CameraReport,
     modes: &ModeRows,
 ) {
-    let CameraReport { stream, number, .. } = *report;
-    let of = stream.then_some(number);
+    let seat = CameraSeat::of(report);
     let row = entry(
         rows,
-        |row| row.is(process, of),
+        |row| row.is(process, seat),
         || {
             let mut row = CameraRow::new(process, *report, at);
-            if let Some(since) = of.and_then(|stream| modes.rests(process, stream)) {
+            if let Some(since) = seat.stream().and_then(|stream| modes.rests(process, stream)) {
                 row.coverage.rest(since, true);
             }
             row
@@ -64,7 +94,8 @@ impl CameraRow {
     pub(in super::super) fn columns(names: &Names) -> Columns<'_, CameraRow> {
         Columns::<CameraRow>::default()
             .json("process", |row| names.process(row.process))
-            .json("stream", |row| row.last.stream.then_some(row.last.number))
+            .json("camera", |row| CameraSeat::of(&row.last).watched())
+            .json("stream", |row| CameraSeat::of(&row.last).stream())
             .json("whole", |row| row.last.whole)
             .json("broken", |row| row.last.broken)
             .json("missed_intervals", |row| row.last.missed)
@@ -79,8 +110,7 @@ impl CameraRow {
 pub struct CameraPromise {
     /// The place of its server in the description.
     pub process: u64,
-    /// The number of its stream; `None`: a client watches it.
-    pub stream: Option<u8>,
+    pub seat: CameraSeat,
 }
 
 /// Returns a number of times in words.
@@ -90,15 +120,14 @@ pub(super) fn often(times: u64) -> String {
 
 /// Returns whether a camera is promised its bandwidth: one that a client watches, or a critical
 /// stream. Any other stream may be refused while the system runs.
-fn is_promised(server: &ProcessSpec, stream: Option<u8>) -> bool {
-    stream.is_none_or(|number| server.setting(CRITICAL).contains(&number.into()))
+fn is_promised(server: &ProcessSpec, seat: CameraSeat) -> bool {
+    seat.stream().is_none_or(|number| server.setting(CRITICAL).contains(&number.into()))
 }
 
-/// Returns the seats of cameras at a server: that of the camera that a client watches, and streams.
-fn seats(server: &ProcessSpec) -> impl Iterator<Item = Option<u8>> {
-    let watched = server.setting(SERVES).contains(&(ServiceKind::Cameras as u64));
-    let streams = (0u8..).take(server.setting(STREAMS).len()).map(Some);
-    watched.then_some(None).into_iter().chain(streams)
+/// Returns the seats of cameras at a server: those of cameras that clients watch, and streams.
+fn seats(system: &System, server: &ProcessSpec) -> impl Iterator<Item = CameraSeat> + use<> {
+    let watched = (0u8..).take(system.watched_cameras(server)).map(CameraSeat::Watched);
+    watched.chain((0u8..).take(server.setting(STREAMS).len()).map(CameraSeat::Stream))
 }
 
 impl CameraPromise {
@@ -108,8 +137,8 @@ impl CameraPromise {
         let of_process = |(process, it): (u64, &ProcessSpec)| {
             let plugged = system.usb.iter().filter(|plug| drives(system, it, plug));
             let cameras = plugged.filter(|plug| is_camera(plug)).count();
-            let promise = move |stream| CameraPromise { process, stream };
-            let promised = seats(it).take(cameras).filter(|seat| is_promised(it, *seat));
+            let promise = move |seat| CameraPromise { process, seat };
+            let promised = seats(system, it).take(cameras).filter(|seat| is_promised(it, *seat));
             promised.map(promise).collect::<Vec<_>>()
         };
         let servers = (0..).zip(&system.processes).filter(|(_, it)| it.program == PROGRAM);
@@ -120,20 +149,20 @@ impl CameraPromise {
     /// plugs, and whether each is promised its bandwidth.
     pub(super) fn bound(system: &System, server: &ProcessSpec) -> Vec<(usize, bool)> {
         let cameras = system.bound_cameras(server).into_iter();
-        let seats = seats(server).map(|seat| is_promised(server, seat));
+        let seats = seats(system, server).map(|seat| is_promised(server, seat));
         cameras.zip(seats.chain(std::iter::repeat(false))).collect()
     }
 
     pub(super) fn name(&self, names: &Names) -> String {
         let server = names.process(self.process);
-        match self.stream {
-            Some(number) => format!("stream {number} of {server}"),
-            None => format!("the camera of {server}"),
+        match self.seat {
+            CameraSeat::Stream(number) => format!("stream {number} of {server}"),
+            CameraSeat::Watched(number) => format!("camera {number} of {server}"),
         }
     }
 
     fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o CameraRow> {
-        outcome.cameras.iter().find(|row| row.is(self.process, self.stream))
+        outcome.cameras.iter().find(|row| row.is(self.process, self.seat))
     }
 
     /// Returns whether frames were counted.
@@ -152,8 +181,9 @@ impl CameraPromise {
         let Some(end) = outcome.end else { return Vec::new() };
         let of = self.name(names);
         // A mode may let a stream rest.
+        let stream = self.seat.stream();
         let wanted =
-            self.stream.and_then(|stream| outcome.modes.wanted(self.process, stream, end.time_ns));
+            stream.and_then(|stream| outcome.modes.wanted(self.process, stream, end.time_ns));
         let time = wanted.unwrap_or(end.time_ns);
         let is_empty = time >= patience_ns && !self.is_measured(outcome);
         let empty = format!("no frame of {of} came in {}", human(time));

@@ -1,8 +1,8 @@
 //! Modes of operation: which streams were to run when, and whether each mode ran.
 
 use super::super::{Outcome, RaisedAlarm, entry};
-use super::CameraRow;
 use super::cameras::often;
+use super::cameras::{CameraRow, CameraSeat};
 use crate::names::Names;
 use crate::table::{Columns, time};
 use diapason_contract::settings::{PROGRAM, STREAMS};
@@ -64,7 +64,7 @@ impl ModeRows {
             if order.since.0 != runs || runs {
                 order.since = (runs, at);
             }
-            let is_its = |row: &&mut CameraRow| row.is(process, Some(stream));
+            let is_its = |row: &&mut CameraRow| row.is(process, CameraSeat::Stream(stream));
             if let Some(row) = cameras.iter_mut().find(is_its) {
                 row.coverage.rest(at, !runs);
             }

@@ -142,7 +142,7 @@ fn nothing_that_is_described_is_there() {
         "device stick was not served: nothing was found at port 3 of hub".into(),
         "device first was not served: nothing was found at port 3".into(),
         "device second was not served: nothing was found at port 4".into(),
-        "no frame of the camera of usb".into(),
+        "no frame of camera 0 of usb".into(),
         "no frame of stream 0 of usb".into(),
     ];
     let short = Ran::new(SHORT);
@@ -248,7 +248,7 @@ fn a_camera_whose_seat_is_empty_is_told_though_others_work() {
 fn a_camera_that_loses_frames_is_told() {
     let mut ran = Ran::well(SHORT);
     ran.camera(false, 1, 3);
-    let text = "1 of 10 frames of the camera of usb were not whole, and the data of 3 intervals \
+    let text = "1 of 10 frames of camera 0 of usb were not whole, and the data of 3 intervals \
                 did not come";
     assert_eq!(ran.alarms(), [("camera-loss", text.to_owned())]);
     assert_eq!(ran.unmeasured(), [""; 0]);
@@ -273,7 +273,7 @@ fn a_camera_that_leaves_out_a_frame_is_told() {
         note_camera(&mut ran.outcome.cameras, 0, Nanos(7), &report, &ran.outcome.modes);
         ran.alarms()
     };
-    let text = "a frame of the camera of usb came 20.000 ms after its turn: it says that one comes \
+    let text = "a frame of camera 0 of usb came 20.000 ms after its turn: it says that one comes \
                 every 20.000 ms";
     assert_eq!(said(20_000_000, 20_000_000), [("camera-rate", text.to_owned())]);
     assert_eq!(said(17_000_000, 20_000_000), []);

@@ -117,7 +117,7 @@ impl NetworkReport {
 pub struct CameraReport {
     /// Nobody watches it: it is one of the server's streams.
     pub stream: bool,
-    /// The camera's number among those.
+    /// The camera's number among the streams, or among the cameras that clients watch.
     pub number: u8,
     /// Frames that came whole.
     pub whole: u64,

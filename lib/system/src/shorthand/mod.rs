@@ -20,14 +20,15 @@ use crate::read;
 use crate::settings;
 use crate::source::At;
 use crate::table::{Raw, Table};
-use crate::{plugged::UsbModel, usb};
+use crate::{pipe, plugged::UsbModel, sources, usb};
 use diapason_abi::PRIORITIES;
 use diapason_abi::archive::STACK_BYTES_MAX;
 use diapason_abi::layout::HEAP_PAGES_MAX;
-use diapason_contract::can::{CanInterface, INTERFACES};
+use diapason_contract::can::{CHANNELS, CanInterface, INTERFACES};
 use diapason_contract::mode::MODES;
 use diapason_contract::needs::CONTROLLER;
 use diapason_contract::settings::{CLIENTS, CRITICAL, MOST, PROGRAM, SERVES, SETTINGS, STREAMS};
+use diapason_contract::source::{SHAPES, SOURCES};
 use diapason_contract::threads::{ServiceKind, services};
 use toml::Spanned;
 use toml::de::DeTable;
@@ -112,6 +113,14 @@ impl<'d> Server<'d> {
         }
         let interfaces = server.interfaces().map(|(_, interface)| interface.word()).collect();
         server.settings.push((INTERFACES, interfaces));
+        let mut shapes = vec![0; SOURCES.len()];
+        for pipe in &declared.pipes {
+            let place = pipe::number(declared, pipe).and_then(|it| it.checked_sub(CHANNELS));
+            if let Some(shape) = place.and_then(|place| shapes.get_mut(place)) {
+                *shape = sources::shape(declared, pipe).word();
+            }
+        }
+        server.settings.push((SHAPES, shapes));
         server
     }
 

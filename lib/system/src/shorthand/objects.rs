@@ -4,11 +4,12 @@ use super::threads::interval;
 use super::{Brought, Item, Server};
 use crate::sources;
 use crate::units::{show_duration, show_size};
+use diapason_contract::camera::{self, CameraNames};
 use diapason_contract::can;
 use diapason_contract::needs::{self, BUFFERS, CONTROLLER, Need, RINGS};
 use diapason_contract::source::SOURCES;
-use diapason_contract::threads::{Home, homes, services};
-use diapason_contract::{camera, disk, link, network, stream};
+use diapason_contract::threads::{Home, homes, seats};
+use diapason_contract::{disk, link, network, stream};
 
 /// The shortest time between two interrupts for the thread that manages.
 const MANAGED: &str = "1990us";
@@ -16,16 +17,18 @@ const MANAGED: &str = "1990us";
 const TRANSFERS: u64 = can::BUFFERS.next_multiple_of(4 << 10);
 /// Segments that are no pages of records, and their usual size.
 const SIZES: [(&str, u64); 5] = [
-    (camera::PIECES, 12 << 10),
-    (camera::RETURNED, 8 << 10),
-    (camera::DATA, 256 << 10),
+    (WATCHED.pieces, 12 << 10),
+    (WATCHED.returned, 8 << 10),
+    (WATCHED.data, 256 << 10),
     (disk::DATA, 128 << 10),
     (link::DATA, 384 << 10),
 ];
+/// The objects of a camera without a pipe. Those of cameras with one come with it.
+const WATCHED: CameraNames = camera::NAMES[0];
 /// The memory of a stream: 16 intervals.
 const STREAMED: u64 = 1 << 20;
 /// Segments that devices use, too.
-const FOR_DEVICES: [&str; 4] = [camera::DATA, disk::DATA, link::DATA, network::DATA];
+const FOR_DEVICES: [&str; 4] = [WATCHED.data, disk::DATA, link::DATA, network::DATA];
 
 impl Server<'_> {
     pub(super) fn controller(&self) -> Vec<Brought> {
@@ -87,9 +90,8 @@ impl Server<'_> {
     /// Returns the names of what the service with this bottom half shares.
     pub(super) fn shared_by(&self, home: &Home) -> Vec<&'static str> {
         let setting = |name: &str| self.setting(name);
-        let mut services = services(&setting);
-        let service = services.find(|it| it.home().is_some_and(|own| own.vcpu == home.vcpu));
-        let segments = service.map_or(&[][..], |service| service.segments());
+        let own = seats(&setting).find(|(kind, seat)| kind.homes()[*seat].vcpu == home.vcpu);
+        let segments = own.map_or(&[][..], |(kind, seat)| kind.segments(seat));
         segments.iter().copied().chain(home.asked).collect()
     }
 }

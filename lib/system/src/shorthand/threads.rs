@@ -253,7 +253,8 @@ impl Server<'_> {
         };
         let mut all = self.vcpus_of(self.declared.processes.iter().filter(uses));
         for usb in self.plugs.iter().filter(|usb| {
-            usb.model.and_then(|it| it.service()?.home()).is_some_and(|it| it.vcpu == home.vcpu)
+            let own = usb.model.and_then(|it| it.service()?.homes().get(usb.seat));
+            own.is_some_and(|it| it.vcpu == home.vcpu)
         }) {
             all.extend(self.ends_of(usb, |_| true));
         }

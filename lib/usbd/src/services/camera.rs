@@ -13,7 +13,7 @@ use crate::slots::Shape;
 use crate::told::Pipes;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::camera::{
-    Back, DATA, END, FramePiece, OUTSIDE, PIECES, PLACE, QUEUED, RECORDS, RETURNED, WHOLE,
+    Back, CameraNames, END, FramePiece, NAMES, OUTSIDE, PLACE, QUEUED, RECORDS, WHOLE,
 };
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::{Reader, Writer};
@@ -41,19 +41,20 @@ pub(crate) struct Video<P: Platform> {
 }
 
 impl<P: Platform> Video<P> {
-    /// Returns the service without a camera.
+    /// Returns the service of a seat without its camera.
     ///
     /// # Errors
     /// A pipe or the shared memory is not there.
-    pub fn new(platform: &P, pipes: &Pipes) -> Result<Video<P>, Errno> {
+    pub fn new(platform: &P, seat: usize, pipes: &Pipes) -> Result<Video<P>, Errno> {
+        let CameraNames { pieces, returned, data, .. } = NAMES[seat];
         Ok(Video {
-            pieces: platform.writer(PIECES)?,
-            returned: platform.reader(RETURNED)?,
-            clients: Clients::sharing(platform.memory(DATA)?, PLACE),
+            pieces: platform.writer(pieces)?,
+            returned: platform.reader(returned)?,
+            clients: Clients::sharing(platform.memory(data)?, PLACE),
             told: 0,
             back: 0,
-            frames: Frames::new(None, true),
-            judge: Judge::new(ServiceKind::Cameras, pipes),
+            frames: Frames::watched(seat),
+            judge: Judge::seated(ServiceKind::Cameras, seat, pipes),
             ticks: Ticks::default(),
             last: None,
             look_at: Nanos::FOREVER,

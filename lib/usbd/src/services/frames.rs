@@ -26,11 +26,20 @@ pub(crate) struct Frames<P: Platform> {
 }
 
 impl<P: Platform> Frames<P> {
-    /// Returns the count of a camera, or of the stream with this number. One that is not paced has
-    /// less of the bus than it asks for, so its frames may take any time.
-    pub fn new(stream: Option<usize>, is_paced: bool) -> Frames<P> {
-        let (stream, number) = (stream.is_some(), stream.unwrap_or(0) as u8);
-        let report = CameraReport { stream, number, ..CameraReport::default() };
+    /// Returns the count of the camera with this number among those that clients watch.
+    pub fn watched(number: usize) -> Frames<P> {
+        let number = number as u8;
+        Frames::new(CameraReport { number, ..CameraReport::default() }, true)
+    }
+
+    /// Returns the count of the stream with this number. One that is not paced has less of the bus
+    /// than it asks for, so its frames may take any time.
+    pub fn of_stream(number: usize, is_paced: bool) -> Frames<P> {
+        let number = number as u8;
+        Frames::new(CameraReport { stream: true, number, ..CameraReport::default() }, is_paced)
+    }
+
+    fn new(report: CameraReport, is_paced: bool) -> Frames<P> {
         Frames {
             report,
             is_paced,

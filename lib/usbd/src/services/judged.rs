@@ -29,9 +29,15 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Returns the judge of this kind's messages. Without a pipe in the description all are fine.
+    /// Returns the judge of the messages of this kind's first seat. Without a pipe in the
+    /// description all are fine.
     pub fn new(kind: ServiceKind, pipes: &Pipes) -> Judge {
-        let number = PipeSource::of(kind).map(|(number, _)| number);
+        Judge::seated(kind, 0, pipes)
+    }
+
+    /// Returns the judge of the messages of this seat.
+    pub fn seated(kind: ServiceKind, seat: usize, pipes: &Pipes) -> Judge {
+        let number = PipeSource::seated(kind, seat).map(|(number, _)| number);
         Judge {
             shape: number.and_then(|number| pipes.shape(number)),
             meter: number.and_then(|number| pipes.meter(number)),

@@ -33,7 +33,7 @@ use alloc::vec::Vec;
 use any::AnyService;
 use can::Can;
 use diapason_abi::Errno;
-use diapason_contract::threads::{HUBS, Home, LINK, RECEIVERS, STREAM, ServiceKind};
+use diapason_contract::threads::{HUBS, Home, LINK, STREAM, ServiceKind};
 use kind::Kind;
 use offered::Offered;
 
@@ -62,44 +62,40 @@ pub struct Offer<P: Platform> {
 /// Returns an error if an object that they need is not there.
 pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offers<P>, Errno> {
     let mut all = Offers::new();
-    for kind in told.services.iter().copied() {
-        let at = (kind.home(), Some(kind));
-        all.push(match kind {
+    for (kind, seat) in told.seats.iter().copied() {
+        let at = (Some(&kind.homes()[seat]), Some(kind));
+        let offer = match kind {
             ServiceKind::Can => {
-                for (number, home) in RECEIVERS.iter().enumerate().take(told.pipes.interfaces.len())
-                {
-                    let asking = told.hears_clients(number).then_some(told.clients);
-                    let (can, bells) = Can::new(platform, number, asking, &told.pipes)?;
-                    let memory = can.memory();
-                    let offer = offer(can, AnyService::Can, (Some(home), Some(kind)));
-                    all.push(Offer { bells, memory, interface: number as u8, ..offer });
-                }
-                continue;
+                let asking = told.hears_clients(seat).then_some(told.clients);
+                let (can, bells) = Can::new(platform, seat, asking, &told.pipes)?;
+                let memory = can.memory();
+                Offer { bells, memory, ..offer(can, AnyService::Can, at) }
             }
             ServiceKind::Sensors => other(sensor::Sensor::new(platform, &told.pipes)?, at),
             ServiceKind::Keyboards => other(keyboard::Keys::new(platform)?, at),
             ServiceKind::Disks => other(disk::Disk::new(platform, &told.pipes)?, at),
-            ServiceKind::Cameras => other(camera::Video::new(platform, &told.pipes)?, at),
+            ServiceKind::Cameras => other(camera::Video::new(platform, seat, &told.pipes)?, at),
             ServiceKind::Networks => other(network::Network::new(platform)?, at),
             ServiceKind::Endpoints => other(endpoint::Endpoint::new(platform, &told.pipes)?, at),
             ServiceKind::Sinks => other(sink::Sink::new(platform, &told.pipes)?, at),
             ServiceKind::Pairs => other(pair::Pair::new(platform, &told.pipes)?, at),
-            // Without interrupters, they come last.
+            // They have no interrupter and no seat, and come last.
             ServiceKind::Hubs => continue,
-        });
+        };
+        all.push(Offer { interface: seat as u8, ..offer });
     }
     for (number, (port, home)) in told.links.iter().copied().zip(&LINK).enumerate() {
         let link = link::Link::new(platform, number, port, told.guarantee)?;
         all.push(other(link, (Some(home), None)));
     }
-    // The first seat is that of the camera that a client watches, if there is one.
-    let watched = usize::from(told.services.contains(&ServiceKind::Cameras));
+    // The first seats are those of the cameras that clients watch.
+    let watched = told.seats.iter().filter(|(kind, _)| *kind == ServiceKind::Cameras).count();
     for (number, (terms, home)) in told.streams.iter().cloned().zip(&STREAM).enumerate() {
         let stream = stream::Stream::new(platform, number, terms)?;
         let offer = other(stream, (Some(home), Some(ServiceKind::Cameras)));
         all.push(Offer { interface: (watched + number) as u8, ..offer });
     }
-    if told.services.contains(&ServiceKind::Hubs) {
+    if told.hubs {
         for _ in 0..HUBS {
             all.push(offer(hub::Ports::new(), AnyService::Hub, (None, None)));
         }

@@ -70,7 +70,7 @@ impl<P: Platform> Stream<P> {
         let clients = Clients::sharing(platform.memory(DATA[number % DATA.len()])?, PLACE);
         let (report_at, refused, back) = (Nanos::FOREVER, false, 0);
         let (counts, is_paced) = (Counts::default(), terms.stretch == 0);
-        let frames = Frames::new(Some(number), is_paced);
+        let frames = Frames::of_stream(number, is_paced);
         let (going, pictures, tell_at) = (None, Vec::new(), Nanos::FOREVER);
         Ok(Stream {
             number,

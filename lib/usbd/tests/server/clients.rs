@@ -251,8 +251,8 @@ impl Viewer {
 fn a_camera_goes_on_for_the_successor_of_a_dead_client() {
     for step in 0..8 {
         let mut machine = Machine::with(&[(SERVES, &[ServiceKind::Cameras as u64])]);
-        let pieces = machine.ground.reader(camera::PIECES).unwrap();
-        let back = machine.ground.writer(camera::RETURNED).unwrap();
+        let pieces = machine.ground.reader(camera::NAMES[0].pieces).unwrap();
+        let back = machine.ground.writer(camera::NAMES[0].returned).unwrap();
         let mut viewer = Viewer { pieces, back };
         attach(SUPERSPEED, Box::new(CameraModel::busy()));
         let mut told = BTreeSet::new();

@@ -1,7 +1,8 @@
 //! Reads the `[[pipe]]` from a camera and checks every word of its pictures.
 //!
 //! The library measures and reports how the pipe does. Arguments: after how many seconds it ends
-//! with a verdict (0: never), and the time in us that it takes for each piece besides the check.
+//! with a verdict (0: never), the time in us that it takes for each piece besides the check, and
+//! the number of the camera among those with pipes.
 
 #![no_std]
 #![no_main]
@@ -30,14 +31,14 @@ struct Tally {
     next: Option<u32>,
 }
 
-fn main(Arguments([seconds, busy, ..]): Arguments) {
-    if let Err(errno) = read(seconds, Nanos::from_micros(busy)) {
+fn main(Arguments([seconds, busy, camera, ..]): Arguments) {
+    if let Err(errno) = read(camera as usize, seconds, Nanos::from_micros(busy)) {
         log!("camera: not read: {errno:?}");
     }
 }
 
-fn read(seconds: u64, busy: Nanos) -> Result<(), Errno> {
-    let mut pipe = Pictures::open()?;
+fn read(camera: usize, seconds: u64, busy: Nanos) -> Result<(), Errno> {
+    let mut pipe = Pictures::of_camera(camera)?;
     let work = pipe.source().message;
     let mut tally = Tally::default();
     let (mut look_at, mut looks) = (time::now() + LOOK, 0);

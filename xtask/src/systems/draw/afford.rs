@@ -140,6 +140,7 @@ fn seat(can: &mut Interface, name: &str, wanted: u64) {
             | (Gadget::Endpoint(_, samples), "use-endpoint")
             | (Gadget::Sink(_, samples), "use-sink" | "use-pair" | "watch-pair")
             | (Gadget::Pictures(_, samples), "use-camera")
+            | (Gadget::SecondPictures(_, samples), "use-camera1")
             | (Gadget::Blocks(_, samples), "use-disk") => return samples.server.hold(wanted),
             _ => {}
         }

@@ -65,6 +65,23 @@ pub fn second(random: &mut Random, can: &mut Interface) {
     can.second = Some(DrawnPipe { shares: false, ..pipe(random, traffic, false) });
 }
 
+/// Adds a second camera with a pipe to every other interface that has a first one. The rest of the
+/// system `number` of a campaign is drawn as it was before there was one.
+pub fn second_camera((seed, number): (u64, u64), can: &mut Interface) {
+    let random = &mut Random::stream(seed.rotate_left(48), number);
+    if !random.one_in(2) {
+        return;
+    }
+    let first = can.classes.iter().enumerate().find_map(|(place, class)| match class {
+        Gadget::Pictures(_, samples) => Some((place, *samples)),
+        _ => None,
+    });
+    let Some((place, first)) = first else { return };
+    let DrawnSamples { share, server, replenishments, .. } = samples(random, PIECE_PERIOD);
+    let second = DrawnSamples { share, server, replenishments, ..first };
+    can.classes.insert(place + 1, Gadget::SecondPictures(random.one_in(2), second));
+}
+
 /// Adds an actuator or a servo drive with a pipe to it, and leaves less of what else is there. One
 /// writer of four writes more than its pipe allows.
 pub fn sink(random: &mut Random, can: &mut Interface) {

@@ -110,6 +110,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
     if sinks.one_in(3) {
         sink(sinks, &mut drawn);
     }
+    drawn.can.iter_mut().for_each(|can| can::second_camera((seed, number), can));
     if random.one_in(3) {
         servers::serve(random, &mut drawn);
     }

@@ -163,9 +163,12 @@ fn settings(can: &Interface) -> String {
         !matches!(class, Gadget::Network(_) | Gadget::Endpoint(..) | Gadget::Sink(..))
     };
     let (before, after): (Vec<Gadget>, Vec<Gadget>) = can.classes.iter().partition(is_before);
+    let is_second = |class: &&Gadget| matches!(class, Gadget::SecondPictures(..));
     let name = |class: Gadget| format!("{}s", word(class));
     let hubs = can.behind_hub.then(|| String::from("hubs"));
-    let first = [String::from("can")].into_iter().chain(before.into_iter().map(name));
+    let first = [String::from("can")]
+        .into_iter()
+        .chain(before.iter().filter(|it| !is_second(it)).map(|it| name(*it)));
     let all: Vec<String> = first.chain(hubs).chain(after.into_iter().map(name)).collect();
     format!("\n[process.settings]\nserves = [{}]\n", quoted(&all))
 }

@@ -13,6 +13,7 @@ pub const fn word(class: Gadget) -> &'static str {
         Gadget::Keyboard => "keyboard",
         Gadget::Disk(_) | Gadget::Blocks(..) => "disk",
         Gadget::Camera(_) | Gadget::Pictures(..) => "camera",
+        Gadget::SecondPictures(..) => "camera1",
         Gadget::Network(_) => "network",
     }
 }
@@ -34,6 +35,7 @@ const fn shared(class: Gadget) -> &'static [&'static str] {
         | Gadget::Endpoint(..)
         | Gadget::Sink(..)
         | Gadget::Pictures(..)
+        | Gadget::SecondPictures(..)
         | Gadget::Blocks(..) => &[],
         Gadget::Keyboard => &["keyboard", "keyboard.ready"],
         Gadget::Disk(_) => &["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"],
@@ -54,7 +56,7 @@ pub fn granted(class: Gadget) -> String {
 pub const fn interval(class: Gadget) -> &'static str {
     match class {
         Gadget::Sensor | Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Keyboard => "990us",
-        Gadget::Camera(_) | Gadget::Pictures(..) => "490us",
+        Gadget::Camera(_) | Gadget::Pictures(..) | Gadget::SecondPictures(..) => "490us",
         Gadget::Disk(_) | Gadget::Blocks(..) | Gadget::Network(_) | Gadget::Sink(..) => "120us",
     }
 }
@@ -101,6 +103,10 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         Gadget::Pictures(slow, samples) => {
             return device(class, port) + &read(name, pictures(slow), samples);
         }
+        Gadget::SecondPictures(slow, samples) => {
+            let (messages, reader) = (pictures(slow).0, SECOND_READER);
+            return device(class, port) + &read(name, (messages, reader), samples);
+        }
         Gadget::Blocks(fast, samples) => {
             return device(class, port) + &read(name, blocks(fast), samples);
         }
@@ -117,6 +123,7 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         | Gadget::Endpoint(..)
         | Gadget::Sink(..)
         | Gadget::Pictures(..)
+        | Gadget::SecondPictures(..)
         | Gadget::Blocks(..)
         | Gadget::Keyboard => 20,
     };
@@ -143,6 +150,7 @@ fn device(class: Gadget, port: usize) -> String {
         Gadget::Sink(Commands { pair: true, .. }, _) => "servo",
         Gadget::Sink(..) => "actuator",
         Gadget::Blocks(true, _) => "superspeed-disk",
+        Gadget::SecondPictures(..) => "camera",
         _ => name,
     };
     let takes = match class {
@@ -175,6 +183,9 @@ const fn pictures(slow: bool) -> Messages {
         false => ("period = \"20ms\"\nbytes = 614400", READER),
     }
 }
+
+/// The reader of the second camera, with its arguments.
+const SECOND_READER: &str = "program = \"picture-pipe\"\narguments = [0, 0, 1]";
 
 /// Returns the messages of a disk at SuperSpeed, or of one at high speed.
 const fn blocks(fast: bool) -> Messages {
@@ -212,9 +223,14 @@ const fn packets(sender: Sender) -> Messages {
 fn read(name: &str, (messages, reader): Messages, samples: DrawnSamples) -> String {
     let DrawnSamples { half, share, work: declared, takes, server, replenishments } = samples;
     let list = format!("replenishments = {replenishments}\n");
+    // Both cameras have the works of the first one.
+    let works = match name {
+        "camera1" => String::new(),
+        _ => work(&format!("usbd.{name}"), half * 1_000) + &work(&format!("{name}.message"), takes),
+    };
     // Some hear of an interrupt, and look after their pace. That of a disk hears asks besides.
     let every = match name {
-        "camera" => "240us",
+        "camera" | "camera1" => "240us",
         "disk" => "60us",
         _ => "990us",
     };
@@ -224,10 +240,8 @@ fn read(name: &str, (messages, reader): Messages, samples: DrawnSamples) -> Stri
          \n[[process]]\nname = \"{name}-user\"\n{reader}\npriority = 30\n\
          vcpu = \"use-{name}\"\n\
          \n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
-         interval = \"{every}\"\nserves = [\"use-{name}\"]\n{}{}{}",
+         interval = \"{every}\"\nserves = [\"use-{name}\"]\n{}{works}",
         vcpu(&format!("use-{name}"), server, &list),
-        work(&format!("usbd.{name}"), half * 1_000),
-        work(&format!("{name}.message"), takes)
     )
 }
 
