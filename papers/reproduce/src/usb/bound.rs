@@ -1,90 +1,77 @@
-//! How long a message may take from one board to the other and back: the article's equation 10, and
-//! the same sum for our programs, with the exact time of the bus.
+//! How long a message may take from one board to the other and back.
 //!
-//! Every stage on a processor ends within the period of its VCPU: `plan` has shown that a whole
-//! budget is had within it, and no stage wants more than its budget in a period. The bus is exact
-//! for whatever may wait on an endpoint: a board's message, and its answer to one of the other
-//! board. Control endpoints are silent, as in the article.
+//! Each board sends its next message after the answer to its last one. So two messages are under
+//! way at most, and each meets the other. The hosts count all that the other message brings once
+//! for the whole trip ([`stay`](super::stay)). The bus counts it at each crossing, at the worst
+//! phase of the whole trip ([`phases`](super::phases)). Control endpoints are silent, as in the
+//! article.
 
-use super::machine::{Machine, ROUTER};
+use super::machine::ROUTER;
+use super::phases::{Between, longest};
+use super::stay::{BoardPace, HostStay, LOOK_NS};
 use diapason::Failure;
-use diapason_bus::{
-    Async, BusInstance, Criticality, Direction, EndpointId, PeriodicEndpoint, Transfer, plan,
-};
+use diapason_system::{CLOCKS_APART, System};
 
 /// Bytes of a packet.
 pub const PACKET: u32 = 1024;
-/// The server's moderation of links, and the time from one look of a target to the next, in ns.
+/// The server's moderation of links, in ns.
 const MODERATION_NS: u64 = 50_000;
-const LOOK_NS: u64 = 125_000;
+/// A host that sends messages.
+const BOARD: usize = 1;
 
-/// Returns the bus of the article: its packet times, and all of a microframe for periodic packets.
-pub fn bus() -> BusInstance {
-    BusInstance { periodic_percent: 100, ..BusInstance::uncoded() }
-}
+/// A term of a bound: what takes how long in ns, and how often.
+pub type Term = (&'static str, u64, u64);
 
-/// Returns a camera: 33 packets every `period` microframes.
-pub const fn camera(number: u32, period: u32) -> PeriodicEndpoint {
-    PeriodicEndpoint {
-        id: EndpointId(number),
-        transfer: Transfer::Isochronous,
-        direction: Direction::In,
-        packet: PACKET,
-        burst: 10,
-        mult: 2,
-        period,
-        longest_period: period,
-        criticality: Criticality::High,
-    }
-}
-
-/// Returns a bulk endpoint of a link.
-const fn bulk(number: u32) -> Async {
-    let (transfer, direction) = (Transfer::Bulk, Direction::In);
-    let id = EndpointId(100 + number);
-    Async { id, transfer, direction, packet: PACKET, burst: 0, guarantee: None }
-}
-
-/// Returns the longest time in which an endpoint of four moves so many bytes beside two cameras, in
-/// ns.
-pub fn bus_ns(bytes: u32) -> Result<u64, Failure> {
-    let (bus, all) = (bus(), [bulk(1), bulk(2), bulk(3), bulk(4)]);
-    let unfit = || Failure::Ours("table 2's endpoints do not fit".into());
-    let plan = plan(&bus, &[camera(1, 1), camera(2, 2)], &all).map_err(|_| unfit())?;
-    let worst = plan.worst_time(&bus, &all, all[0].id, bytes).map_err(|_| unfit())?;
-    worst.map(|worst| worst.nanos().0).ok_or_else(unfit)
-}
-
-/// Returns the terms of a round trip: what, how long in ns, how often.
-pub fn terms(machine: &Machine, bus_ns: u64) -> Result<Vec<(&'static str, u64, u64)>, Failure> {
-    let board = 1;
-    let (app, server) = (machine.period_ns(board, "ping")?, machine.period_ns(board, "dbc")?);
-    let route = machine.period_ns(ROUTER, "route")?;
-    Ok(vec![
-        ("board's program: send, answer, receive (T_tx, T_rx)", app, 3),
-        ("board's debug server: send, receive (T_tx, T_rx)", server, 4),
-        ("until the debug server looks (T_xDbC)", LOOK_NS, 2),
-        ("USB, bulk in and out (T_usb)", bus_ns, 4),
-        ("cable and back", machine.cable_ns(), 4),
+/// Returns the terms of a round trip of a message of so many bytes: what, how long in ns, how
+/// often. A cable takes `cable_ns`. The boards pause for `pause` ns at least between two messages.
+///
+/// # Errors
+/// If a thread may wait for budget, or if messages can meet more than one message of the other
+/// board.
+pub fn terms(
+    systems: &[System],
+    cable_ns: u64,
+    (bytes, pause): (u32, u64),
+) -> Result<Vec<Term>, Failure> {
+    let router = HostStay::router(&systems[ROUTER])?;
+    let board = HostStay::board(&systems[BOARD])?;
+    let at_router = [router.longest(2)?, router.longest(1)?];
+    let at_board = [board.longest(2)?, board.longest(1)?];
+    let cable = 2 * cable_ns;
+    let between = Between {
+        heard: MODERATION_NS,
+        router: at_router,
+        answer: by_any_clock(cable + LOOK_NS + at_board[1]),
+    };
+    let stages = 2 * between.heard + between.router[0] + between.answer;
+    let terms = vec![
+        ("board that sends: its program and debug server, twice", at_board[0], 1),
+        ("board that answers: its debug server and program", at_board[1], 1),
+        ("until a debug server looks (T_xDbC)", LOOK_NS, 2),
+        ("USB, all packets of both messages (4 T_usb)", longest(bytes, &between) - stages, 1),
+        ("cable, there and back", cable, 2),
         ("moderation of the interrupt", MODERATION_NS, 2),
-        ("bottom half: what came, what is asked (T_iovcpu, T'_tx)", route, 4),
-        ("router (T'_rx)", route, 2),
-    ])
-}
-
-/// Their sum, in ns.
-pub fn sum(terms: &[(&'static str, u64, u64)]) -> u64 {
-    terms.iter().map(|(_, ns, times)| ns * times).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The exact times of `docs/bus.md`, table 2.
-    #[test]
-    fn the_bus_is_that_of_table_2() {
-        let exact = [8_192, 20_480, 40_960, 88_064].map(|bytes| bus_ns(bytes).unwrap() / 100);
-        assert_eq!(exact, [2_298, 4_869, 9_726, 19_869]);
+        ("bottom halves and router, twice (T_iovcpu, T'_rx, T'_tx)", at_router[0], 1),
+    ];
+    let busy = at_router[0].max(at_board[0]);
+    let pause = pause - pause / CLOCKS_APART - 1;
+    let pace = BoardPace { pause, trail: MODERATION_NS + at_router[0] + at_board[0] };
+    router.finds_budget(pace, busy)?;
+    board.finds_budget(pace, busy)?;
+    let whole = sum(&terms);
+    let trips = pace.trips(whole + busy);
+    if trips > 1 {
+        return Err(Failure::Ours(format!("in {whole} ns a message may meet {trips} others")));
     }
+    Ok(terms)
+}
+
+/// Returns a time by the clock of any other host.
+const fn by_any_clock(time: u64) -> u64 {
+    time + time / CLOCKS_APART + 1
+}
+
+/// Returns the sum of all terms by the clock of any host, in ns.
+pub fn sum(terms: &[Term]) -> u64 {
+    by_any_clock(terms.iter().map(|(_, ns, times)| ns * times).sum())
 }

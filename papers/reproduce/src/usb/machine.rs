@@ -6,7 +6,7 @@ use diapason::metal::{self, Built};
 use diapason::session::Session;
 use diapason::simulate::{Hearing, Joined, Seat, together};
 use diapason::{Failure, Workspace};
-use diapason_system::{Cable, Description, HostSpec, ProcessSpec, RunOptions, ServerSpec, System};
+use diapason_system::{Cable, Description, HostSpec, ProcessSpec, RunOptions, System};
 use std::cell::RefCell;
 
 /// The list of hosts, below the workspace's root.
@@ -19,6 +19,11 @@ pub const START: u64 = 2;
 /// The built programs, and the description.
 pub(crate) struct Machine {
     built: Built,
+    pub hosts: FittedHosts,
+}
+
+/// The hosts of the description, to be made fit for a scenario.
+pub(crate) struct FittedHosts {
     hosts: Vec<HostSpec>,
     cables: Vec<Cable>,
 }
@@ -46,28 +51,10 @@ impl Machine {
     /// Reads the description and builds the programs.
     pub fn new() -> Result<Machine, Failure> {
         let workspace = Workspace::find()?;
-        let Description::Several(hosts) = describe_any(&workspace.root().join(HOSTS))? else {
-            return Err(Failure::Ours(format!("{HOSTS} is one host")));
-        };
+        let hosts = FittedHosts::read(&workspace)?;
         eprintln!("building the programs");
         let built = metal::build(&workspace)?;
-        Ok(Machine { built, hosts: hosts.hosts, cables: hosts.cables })
-    }
-
-    /// Returns the longest delay of its cables, in ns.
-    pub fn cable_ns(&self) -> u64 {
-        self.cables.iter().map(|cable| cable.delay_ns).max().unwrap_or(0)
-    }
-
-    /// Returns the period of a VCPU of a host, in ns.
-    pub fn period_ns(&self, host: usize, vcpu: &str) -> Result<u64, Failure> {
-        let system = self.hosts.get(host).map(|host| &host.system);
-        let found = system.and_then(|system| system.vcpus.iter().find(|known| known.name == vcpu));
-        let found = match found.map(|vcpu| &vcpu.server) {
-            Some(ServerSpec::Main { period_ns, .. }) => Some(*period_ns),
-            _ => None,
-        };
-        found.ok_or_else(|| Failure::Ours(format!("{HOSTS}: host {host} has no VCPU `{vcpu}`")))
+        Ok(Machine { built, hosts })
     }
 
     /// Runs a scenario for so many seconds of its own time: `fit` changes each host's description,
@@ -83,14 +70,9 @@ impl Machine {
     ) -> Result<(), Failure> {
         let horizon_ns = (START + seconds) * 1_000_000_000;
         let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
-        let session = |(number, host): (usize, &HostSpec)| {
-            let mut system = host.system.clone();
-            fit(number, &mut system);
-            Session::assemble(system, self.built.clone(), options)
-        };
-        let sessions: Result<Vec<Session>, Failure> =
-            self.hosts.iter().enumerate().map(session).collect();
-        let sessions = sessions?;
+        let session = |system| Session::assemble(system, self.built.clone(), options);
+        let sessions = self.hosts.fitted(fit).into_iter().map(session);
+        let sessions: Vec<Session> = sessions.collect::<Result<_, Failure>>()?;
         let hear = RefCell::new(hear);
         let listener = |host| {
             let hear = &hear;
@@ -103,7 +85,7 @@ impl Machine {
         };
         let seats = sessions.iter().enumerate();
         let seats = seats.map(|(host, session)| Seat::new(session, listener(host)));
-        let hosts = together(seats.collect(), &Joined::By(self.cables.clone().into()))?;
+        let hosts = together(seats.collect(), &Joined::By(self.hosts.cables.clone().into()))?;
         for (session, host) in sessions.iter().zip(&hosts) {
             let name = &session.system.name;
             let found = session.judge(&host.run).findings();
@@ -112,6 +94,31 @@ impl Machine {
             }
         }
         Ok(())
+    }
+}
+
+impl FittedHosts {
+    /// Reads the list of hosts of figure 9.
+    pub fn read(workspace: &Workspace) -> Result<FittedHosts, Failure> {
+        let Description::Several(hosts) = describe_any(&workspace.root().join(HOSTS))? else {
+            return Err(Failure::Ours(format!("{HOSTS} is one host")));
+        };
+        Ok(FittedHosts { hosts: hosts.hosts, cables: hosts.cables })
+    }
+
+    /// Returns the longest delay of its cables, in ns.
+    pub fn cable_ns(&self) -> u64 {
+        self.cables.iter().map(|cable| cable.delay_ns).max().unwrap_or(0)
+    }
+
+    /// Returns the description of each host as `fit` changes it.
+    pub fn fitted(&self, fit: impl Fn(usize, &mut System)) -> Vec<System> {
+        let fitted = |(number, host): (usize, &HostSpec)| {
+            let mut system = host.system.clone();
+            fit(number, &mut system);
+            system
+        };
+        self.hosts.iter().enumerate().map(fitted).collect()
     }
 }
 

@@ -5,6 +5,8 @@
 mod bound;
 mod latency;
 mod machine;
+mod phases;
+mod stay;
 mod throughput;
 
 pub use latency::reproduce as latency;

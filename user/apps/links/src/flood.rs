@@ -26,7 +26,7 @@ struct Flood {
 }
 
 fn main(Arguments([links, bytes, ..]): Arguments) {
-    let bytes = (bytes.clamp(1, MESSAGE_MAX as u64) as u32).next_multiple_of(UNIT as u32);
+    let bytes = bytes.clamp(1, MESSAGE_MAX as u64) as u32;
     let done = if links == 2 { run([0, 1], bytes) } else { run([0], bytes) };
     if let Err(errno) = done {
         log!("flood: {errno:?}");
@@ -57,13 +57,18 @@ fn run<const N: usize>(numbers: [usize; N], bytes: u32) -> Result<(), Errno> {
 }
 
 impl Flood {
+    /// Lends whole packets, so that a message with a full last one ends with the memory.
+    fn fill(&mut self, place: u32) -> Result<(), Errno> {
+        self.link.fill(place, self.bytes.next_multiple_of(UNIT as u32))
+    }
+
     /// All memory of the link is lent or given.
     fn begin(number: usize, bytes: u32) -> Result<Flood, Errno> {
         let mut flood = Flood { link: Link::open(number)?, bytes, received: 0, sent: 0 };
         let first = number as u32 * 2 * EACH;
         for index in 0..EACH {
             let (here, there) = (first + index, first + EACH + index);
-            flood.link.fill(flood.link.place(here), bytes)?;
+            flood.fill(flood.link.place(here))?;
             flood.link.send(flood.link.place(there), bytes)?;
         }
         flood.link.ring();
@@ -81,7 +86,7 @@ impl Flood {
             }
             match what {
                 SEND => self.link.send(place, self.bytes)?,
-                _ => self.link.fill(place, self.bytes)?,
+                _ => self.fill(place)?,
             }
             asked = true;
         }
