@@ -12,13 +12,14 @@ use crate::output::{note, say};
 use crate::plan::{NetworkPlan, Plan, Unproved};
 use crate::project;
 use crate::session::{FinishedRun, Session};
-use crate::simulate::{PromisedTime, SeenTime, SwitchReport};
+use crate::simulate::{PromisedTime, SeenTime, SwitchReport, steps};
 use crate::workspace::Workspace;
 use diapason_devices::faulty::OwnClock;
 use diapason_plan::FlowStage;
+use diapason_sim::StepSpan;
 use diapason_system::{
     Cable, EthernetLink, FaultTarget, Flow, FlowWay, Hosts, InjectedFault, RunOptions, Switch,
-    System,
+    System, WireEnd,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -64,6 +65,8 @@ pub struct Joints {
     pub promised: Vec<(String, usize)>,
     /// The common times with a bound.
     pub times: Vec<PromisedTime>,
+    /// When frames of flows in step with gates have left the adapter, if that has a bound.
+    pub steps: Vec<(WireEnd, StepSpan)>,
 }
 
 impl Joints {
@@ -140,9 +143,10 @@ impl Several {
     pub fn hosts(list: Hosts, network: &NetworkPlan) -> Several {
         let (flows, forms) = (ChainPromise::of_flows(&list, network), network.holds());
         let (promised, times) = (promised(&list, network), PromisedTime::of(&list, network));
+        let steps = steps(&list, network);
         let Hosts { hosts, cables, ethernet, switches, .. } = list;
         let drifts = hosts.iter().map(|host| host.drift_ppm).collect();
-        let joints = Joints { cables, ethernet, switches, drifts, promised, times };
+        let joints = Joints { cables, ethernet, switches, drifts, promised, times, steps };
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
         Several { parts, joined: Joined::By(joints), forms, file, flows, marked: false }
@@ -229,7 +233,7 @@ fn promised(list: &Hosts, network: &NetworkPlan) -> Vec<(String, usize)> {
 }
 
 /// Returns the traffic class of a flow over Ethernet.
-fn class(list: &Hosts, flow: &Flow) -> usize {
+pub(crate) fn class(list: &Hosts, flow: &Flow) -> usize {
     let Some(FlowWay::Sockets { from, .. }) = flow.hops.first().map(|hop| hop.way) else {
         return 0;
     };

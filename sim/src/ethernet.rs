@@ -300,10 +300,9 @@ impl EthernetNetwork {
         network.pulled.push((Vec::new(), 0));
     }
 
-    /// Watches whether an adapter keeps these gates, by its own clock, or by that of another host:
-    /// `time` has the clock of the world as that host sees it, and how far its adapter may be off.
-    pub fn gate(&self, card: usize, gates: GateList, time: Option<(OwnClock, Nanos)>) {
-        self.0.borrow_mut().gated.push(GatedBooks::new(card, gates, time));
+    /// Watches whether an adapter keeps its gates.
+    pub fn gate(&self, books: GatedBooks) {
+        self.0.borrow_mut().gated.push(books);
     }
 
     /// Returns what adapters with gates sent so far.

@@ -21,17 +21,46 @@ pub struct GatedBooks {
     pub outside: [u64; CLASSES],
     /// The longest by which one was outside, whether that is beyond the error or not.
     pub longest: [Nanos; CLASSES],
+    spans: Vec<StepSpan>,
+    /// Frames of a class with spans that ended in none of them.
+    pub late: [u64; CLASSES],
+}
+
+/// A part of each period in which frames of a class end if they are in step with the gates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StepSpan {
+    pub class: usize,
+    pub period: Nanos,
+    /// The time from the beginning of a period.
+    pub from: Nanos,
+    pub length: Nanos,
+}
+
+impl StepSpan {
+    /// Returns whether a time is in it, if both may be off by an error.
+    fn has(&self, at: Nanos, error: Nanos) -> bool {
+        let into = (at.0 + error.0 + self.period.0 - self.from.0) % self.period.0;
+        into <= self.length.0 + 2 * error.0
+    }
 }
 
 impl GatedBooks {
     /// Returns the books of the adapter with this number, which has sent nothing. `time` is for
     /// gates that go by the clock of another host: the clock of the world as that host sees it, and
     /// how far the sender may be off.
-    pub(crate) fn new(card: usize, gates: GateList, time: Option<(OwnClock, Nanos)>) -> GatedBooks {
-        let (sent, outside, longest) = ([0; CLASSES], [0; CLASSES], [Nanos::ZERO; CLASSES]);
+    #[must_use]
+    pub fn new(card: usize, gates: GateList, time: Option<(OwnClock, Nanos)>) -> GatedBooks {
+        let [sent, outside, late] = [[0; CLASSES]; 3];
+        let (longest, spans) = ([Nanos::ZERO; CLASSES], Vec::new());
         let error = time.as_ref().map_or(Nanos::ZERO, |(_, error)| *error);
         let time = time.map(|(world, _)| world);
-        GatedBooks { card, gates, time, error, sent, outside, longest }
+        GatedBooks { card, gates, time, error, sent, outside, longest, spans, late }
+    }
+
+    /// Watches whether frames of the classes of these spans end in one of them.
+    #[must_use]
+    pub fn in_step(self, spans: Vec<StepSpan>) -> GatedBooks {
+        GatedBooks { spans, ..self }
     }
 
     /// Takes in a frame that is on the wire from the first to the second time: first by the clock
@@ -44,6 +73,9 @@ impl GatedBooks {
         let [begin, end] = times.unwrap_or(own);
         let (class, length) = (class(frame), (end - begin).0);
         self.sent[class] += 1;
+        let mut spans = self.spans.iter().filter(|it| it.class == class).peekable();
+        let is_late = spans.peek().is_some() && !spans.any(|it| it.has(end, self.error));
+        self.late[class] += u64::from(is_late);
         if self.gates.next_start(class, begin.0, length) == Some(begin.0) {
             return;
         }
@@ -96,6 +128,27 @@ mod tests {
         assert_eq!((books.sent[6], books.outside[6]), (7, 3));
         assert_eq!((books.sent[0], books.outside[0]), (1, 1));
         assert_eq!((books.longest[6], books.longest[0]), (Nanos(4_000), Nanos(1_000)));
+    }
+
+    #[test]
+    fn frames_that_end_outside_of_the_spans_of_their_class_are_late() {
+        let span = |class, from, length| {
+            let [period, from, length] = [20_000, from, length].map(Nanos);
+            StepSpan { class, period, from, length }
+        };
+        let late = |time, end: u64| {
+            let books = GatedBooks::new(0, GateList::open(10_000), time);
+            let spans = vec![span(0, 19_000, 2_000), span(0, 9_000, 0), span(6, 0, 20_000)];
+            let mut books = books.in_step(spans);
+            let times = [end - 576, end].map(Nanos);
+            books.sends(times, times, &[0; 60]);
+            books.late[0]
+        };
+        let ends = [18_999, 19_000, 21_000, 21_001, 28_999, 29_000, 29_001, 41_000, 41_001];
+        assert_eq!(ends.map(|end| late(None, end)), [1, 0, 0, 1, 1, 0, 1, 0, 1]);
+        let time = || Some((OwnClock::default(), Nanos(50)));
+        let ends = [18_949, 18_950, 21_050, 21_051];
+        assert_eq!(ends.map(|end| late(time(), end)), [1, 0, 0, 1]);
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub use ethernet::{
 };
 pub use faults::{ControllerMishap, Planned, Upset};
 pub use function::{FunctionModel, Note};
-pub use gated::GatedBooks;
+pub use gated::{GatedBooks, StepSpan};
 pub use glance::{Glance, ThreadRegisters};
 pub use history::{Doing, History, HistorySpan};
 pub use observe::{Moment, Observer, Said, SegmentReader, Stray, Trace};

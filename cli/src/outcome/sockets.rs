@@ -169,7 +169,8 @@ impl SocketPromise {
         names: &Names,
         slack_ns: u64,
     ) -> Vec<RaisedAlarm> {
-        let Some(bound) = self.bound else { return Vec::new() };
+        let step = self.out_of_step(outcome);
+        let Some(bound) = self.bound else { return step.into_iter().collect() };
         let (of, program) = (&*self.name, self.program(outcome));
         let watched = Watched {
             alarm: "socket-unmeasured",
@@ -193,7 +194,14 @@ impl SocketPromise {
             ]
         });
         let seen = counted.into_iter().flatten().chain(waited.into_iter().flatten()).flatten();
-        silent.into_iter().chain(empty).chain(seen).collect()
+        silent.into_iter().chain(step).chain(empty).chain(seen).collect()
+    }
+
+    /// Returns the alarm about datagrams that its program did not send in step with gates.
+    fn out_of_step(&self, outcome: &Outcome) -> Option<RaisedAlarm> {
+        let (of, out) = (&*self.name, self.server(outcome)?.last.foreign);
+        let text = format!("{out} datagrams of {of} were not in step with gates, and not sent");
+        RaisedAlarm::above("socket-step", of, [out, 0], text)
     }
 
     /// Returns the alarms from what its server counted.

@@ -258,6 +258,7 @@ mod tests {
             "../examples/ethernet-time.toml",
             "../examples/ethernet-gates-time.toml",
             "../examples/ethernet-gates-both.toml",
+            "../examples/ethernet-gates-step.toml",
             "tests/plan/ring.toml",
         ];
         let networks = lists.map(|list| {

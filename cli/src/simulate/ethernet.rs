@@ -1,11 +1,14 @@
 //! The wires and switches of a list of hosts, for the simulator.
 
 use crate::failure::Failure;
-use crate::several::Joints;
+use crate::plan::NetworkPlan;
+use crate::several::{Joints, class};
 use diapason_abi::Nanos;
+use diapason_contract::release::ReleaseTerms;
 use diapason_devices::faulty::OwnClock;
-use diapason_sim::{EthernetJack, EthernetNetwork, SwitchSpec};
-use diapason_system::{EthernetLink, Switch, System, WireEnd};
+use diapason_plan::GateStep;
+use diapason_sim::{EthernetJack, EthernetNetwork, GatedBooks, StepSpan, SwitchSpec};
+use diapason_system::{EthernetLink, FlowWay, Hosts, Switch, System, WireEnd};
 use std::collections::BTreeMap;
 
 /// Devices of a host, at most.
@@ -42,11 +45,30 @@ pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNe
                 let device = systems[host].adapters[adapter].device;
                 let time = joints.times.iter().find_map(|it| it.at(&link.name));
                 let time = time.map(|(leads, error)| (joints.world(leads), error));
-                network.gate(card(host, device), gates.list.clone(), time);
+                let books = GatedBooks::new(card(host, device), gates.list.clone(), time);
+                let own = joints.steps.iter().filter(|(end, _)| *end == gates.end);
+                network.gate(books.in_step(own.map(|(_, span)| *span).collect()));
             }
         }
     }
     Ok(network)
+}
+
+/// Returns when frames of each flow in step have left their adapter.
+#[must_use]
+pub fn steps(list: &Hosts, network: &NetworkPlan) -> Vec<(WireEnd, StepSpan)> {
+    let each = list.flows.iter().zip(&network.flows);
+    let span = each.filter_map(|(flow, flowed)| {
+        let GateStep { terms, done_ns } = flowed.bill.as_ref().ok()?.step?;
+        let FlowWay::Sockets { from, .. } = flow.hops.first()?.way else { return None };
+        let host = flow.from.host;
+        let end = WireEnd::Adapter { host, adapter: list.hosts[host].system.sockets[from].adapter };
+        let ReleaseTerms { first_ns, period_ns, early_ns, .. } = terms;
+        let from = (first_ns % period_ns + period_ns - early_ns) % period_ns;
+        let [period, from, length] = [period_ns, from, early_ns + done_ns?].map(Nanos);
+        Some((end, StepSpan { class: class(list, flow), period, from, length }))
+    });
+    span.collect()
 }
 
 fn spec(joints: &Joints, systems: &[&System], number: usize) -> SwitchSpec {

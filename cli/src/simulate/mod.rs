@@ -44,6 +44,7 @@ use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel, ThreadId};
 use diapason_sim::{BillWriter, Costs, Moment, Observer, Options, Said, Trace};
 use diapason_system::{Description, InjectedFault, RunOptions, System, parse_pulled};
+pub use ethernet::steps;
 use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, delayed, drawn, excuse};

@@ -43,6 +43,8 @@ struct GatedRow {
     /// Frames that left their windows, and by how much the worst did.
     outside: u64,
     longest: Nanos,
+    /// Frames in step that left the adapter later than promised, or earlier.
+    late: u64,
 }
 
 /// The switches and gates of a list of hosts in a run.
@@ -103,14 +105,14 @@ impl SwitchReport {
                 sent,
                 outside: books.outside[class],
                 longest: books.longest[class],
+                late: books.late[class],
             }));
         }
         self
     }
 
     /// Returns a sentence for each wire that lost frames, for each class of an adapter that left
-    /// its windows, and for each queue of promised flows that
-    /// dropped some.
+    /// its windows or its step, and for each queue of promised flows that dropped some.
     pub(crate) fn findings(&self) -> Vec<String> {
         let wires = self.lost.iter().map(|(wire, lost)| {
             format!("{lost} frames were lost in the wire {wire}, which was pulled")
@@ -131,7 +133,14 @@ impl SwitchReport {
                  up to {longest}: its server was later than its `guard`"
             )
         });
-        wires.chain(outside).chain(lost).collect()
+        let late = self.gated.iter().filter(|it| it.late > 0).map(|it| {
+            let GatedRow { adapter, class, late, .. } = it;
+            format!(
+                "{adapter} sent {late} frames of priority {class} that were not in step with its \
+                 gates: their flows promise another part of the cycle"
+            )
+        });
+        wires.chain(outside).chain(late).chain(lost).collect()
     }
 
     /// Returns the tables; nothing without switches and gates.
@@ -149,11 +158,15 @@ impl SwitchReport {
             right("frames"),
             right("outside"),
             right("by"),
+            right("not in step"),
         ]);
         for it in &self.gated {
             let counts = [it.sent, it.outside].map(|n| n.to_string());
             let named = vec![it.adapter.clone(), it.class.to_string()];
-            table.row([named, counts.to_vec(), vec![it.longest.to_string()]].concat());
+            table.row(
+                [named, counts.to_vec(), vec![it.longest.to_string(), it.late.to_string()]]
+                    .concat(),
+            );
         }
         if self.gated.is_empty() { String::new() } else { table.render() }
     }
@@ -201,6 +214,7 @@ impl SwitchReport {
                 "frames": it.sent,
                 "outside": it.outside,
                 "longest_ns": it.longest.0,
+                "late": it.late,
             })
         };
         self.gated.iter().map(of).collect()
@@ -274,7 +288,7 @@ mod tests {
     #[test]
     fn frames_outside_of_their_windows_are_findings() {
         let network = diapason_sim::EthernetNetwork::new(Vec::new()).unwrap();
-        network.gate(7, diapason_tsn::GateList::open(1_000), None);
+        network.gate(GatedBooks::new(7, diapason_tsn::GateList::open(1_000), None));
         let mut books = network.gated();
         let report = |books: &[GatedBooks]| {
             let named = books.iter().map(|it| (String::from("h:nic0"), it));
@@ -288,5 +302,10 @@ mod tests {
                     its server was later than its `guard`";
         assert_eq!(report(&books).findings(), [said]);
         assert_eq!(report(&books).gated_json()[0]["outside"], 2);
+        (books[0].outside[6], books[0].late[6]) = (0, 3);
+        let said = "h:nic0 sent 3 frames of priority 6 that were not in step with its gates: their \
+                    flows promise another part of the cycle";
+        assert_eq!(report(&books).findings(), [said]);
+        assert_eq!(report(&books).gated_json()[0]["late"], 3);
     }
 }

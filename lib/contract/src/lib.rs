@@ -44,6 +44,7 @@ pub mod mode;
 pub mod needs;
 pub mod network;
 pub mod pair;
+pub mod release;
 pub mod routes;
 pub mod sensor;
 pub mod settings;

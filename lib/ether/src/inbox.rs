@@ -5,6 +5,7 @@
 //! anything else loses its own frames.
 
 use crate::Discard;
+use crate::release::GateAhead;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
@@ -21,6 +22,8 @@ pub struct FrameInbox {
     /// How many posts the reader has done with. Only the reader changes it.
     taken: AtomicU32,
     posts: [AtomicU64; INBOX_DEPTH],
+    /// The time of the gates behind which frames of the reader wait. The server tells it.
+    pub gates: GateAhead,
 }
 
 impl FrameInbox {
@@ -28,7 +31,8 @@ impl FrameInbox {
     #[must_use]
     pub const fn new() -> FrameInbox {
         let posts = [const { AtomicU64::new(0) }; INBOX_DEPTH];
-        FrameInbox { put: AtomicU32::new(0), taken: AtomicU32::new(0), posts }
+        let gates = GateAhead::new();
+        FrameInbox { put: AtomicU32::new(0), taken: AtomicU32::new(0), posts, gates }
     }
 }
 

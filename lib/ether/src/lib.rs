@@ -23,6 +23,7 @@ mod filter;
 mod inbox;
 mod lazy;
 pub mod needs;
+pub mod release;
 mod sender;
 pub mod stack;
 pub mod stamps;

@@ -49,8 +49,8 @@ pub use assumed::{Assumed, AssumedVcpu};
 pub use boot::{Cleared, Unproved};
 pub use bus::Bused;
 pub use network::{
-    CommonTerms, CommonTime, FlowBill, FlowItem, FlowLeg, FlowLegs, FlowStage, Flowed, LinkEnd,
-    NetworkPlan, OtherWay, flow_legs,
+    CommonTerms, CommonTime, FlowBill, FlowItem, FlowLeg, FlowLegs, FlowStage, Flowed, GateStep,
+    LinkEnd, NetworkPlan, OtherWay, flow_legs,
 };
 pub use refusal::share;
 pub use verdict::{Plan, Sum, Verdict};

@@ -35,4 +35,5 @@ mod sockets;
 mod sources;
 mod start;
 mod states;
+mod step;
 mod traffic;

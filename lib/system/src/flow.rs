@@ -10,6 +10,7 @@ mod computed;
 mod derived;
 mod detour;
 mod mailed;
+mod released;
 
 use crate::diagnostics::{Problem, Report};
 use crate::hosts::{Cable, HostSpec};
@@ -26,6 +27,7 @@ use diapason_contract::link::MESSAGE_MAX;
 use computed::Computed;
 pub(crate) use derived::derive;
 pub use detour::Detour;
+pub use released::{CLOCKS_APART, FlowRelease};
 
 /// Longest time in a flow: 1000 s.
 const TIME_MAX: u64 = 1_000_000_000_000;
@@ -50,6 +52,8 @@ pub struct Flow {
     pub hops: Vec<FlowHop>,
     /// Other ways around hops over cables, in the order of these hops.
     pub detours: Vec<Detour>,
+    /// The times at which its messages are released, if they keep step with gates.
+    pub release: Option<FlowRelease>,
 }
 
 /// A program that messages of a flow pass.
@@ -132,6 +136,7 @@ pub(crate) struct DeclaredFlow {
     bytes: Option<At<u64>>,
     contract: Contract,
     latency_ns: Option<u64>,
+    offset: Option<At<u64>>,
     /// The last program, if the way is computed, those that it leads through, and the memory for
     /// messages of each hop.
     to: Option<At<String>>,
@@ -159,25 +164,13 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     table.needs("from", "add `from = \"HOST:PROCESS\"`: the program that sends the messages");
     let bytes = table.number("bytes", 1..=MESSAGE_MAX as u64, " of a message, at most");
     table.needs("bytes", "add `bytes = 1024`: the most bytes of a message, with its head");
-    let rate = table.number("rate", 1..=RATE_MAX, ", messages a second");
-    let period = table.duration("period", 1..=PER_MAX.0);
-    match (&rate, &period) {
-        (None, None) => {
-            table.needs("period", "add `period = \"2ms\"`: the time from one message to the next");
-        }
-        (Some(rate), Some(_)) => {
-            let help = "remove one of the two: both say how often messages come";
-            table.report.push(Problem::new(&rate.span, "a flow with `rate` and `period`", help));
-        }
-        _ => {}
-    }
+    let (messages, per) = paced(&mut table);
     let value = |number: Option<At<u64>>, else_: u64| number.map_or(else_, |number| number.value);
-    let per = period.map_or(PER_MAX, |period| Nanos(period.value));
-    let messages = value(rate, 1) as u32;
     let burst = value(table.number("burst", 1..=BURST_MAX, ", messages at once"), 1);
     let jitter = Nanos(value(table.duration("jitter", 0..=TIME_MAX), 0));
     let work_ns = table.duration("work", 1..=TIME_MAX).map(|work| work.value);
     let latency_ns = table.duration("latency", 1..=TIME_MAX).map(|latency| latency.value);
+    let offset = table.duration("offset", 0..=PER_MAX.0);
     let hops = table.list("hop");
     let to = table.text("to", "to = \"right:display\"");
     let via = table.texts("via", "via = [\"middle:filter\"]");
@@ -209,7 +202,38 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     table.report_unknown();
     let hops = hops.into_iter().map(|raw| hop(raw, true, report)).collect();
     let contract = Contract { messages, per, burst, jitter };
-    DeclaredFlow { name, from, work_ns, bytes, contract, latency_ns, to, via, slots, mailbox, hops }
+    DeclaredFlow {
+        name,
+        from,
+        work_ns,
+        bytes,
+        contract,
+        latency_ns,
+        offset,
+        to,
+        via,
+        slots,
+        mailbox,
+        hops,
+    }
+}
+
+/// Reads how often messages come: so many in some time.
+fn paced(table: &mut Table<'_, '_>) -> (u32, Nanos) {
+    let rate = table.number("rate", 1..=RATE_MAX, ", messages a second");
+    let period = table.duration("period", 1..=PER_MAX.0);
+    match (&rate, &period) {
+        (None, None) => {
+            table.needs("period", "add `period = \"2ms\"`: the time from one message to the next");
+        }
+        (Some(rate), Some(_)) => {
+            let help = "remove one of the two: both say how often messages come";
+            table.report.push(Problem::new(&rate.span, "a flow with `rate` and `period`", help));
+        }
+        _ => {}
+    }
+    let per = period.map_or(PER_MAX, |period| Nanos(period.value));
+    (rate.map_or(1, |rate| rate.value) as u32, per)
 }
 
 /// Returns why `via` and `mailbox` of a computed way cannot be.
@@ -276,6 +300,7 @@ pub(crate) fn resolve(
         }
     }
     list.one_owner(declared, &flows, report);
+    released::alone(declared, &flows, report);
     flows.into_iter().flatten().collect()
 }
 
@@ -346,7 +371,10 @@ impl List<'_> {
         let DeclaredFlow { contract, latency_ns, .. } = *declared;
         let name = declared.name.value.clone();
         let from = from.filter(|_| whole && !hops.is_empty())?;
-        Some(Flow { name, contract, bytes, latency_ns, from, hops, detours })
+        let release = None;
+        let mut flow = Flow { name, contract, bytes, latency_ns, from, hops, detours, release };
+        flow.release = released::released(declared, &flow, (self.hosts, self.ethernet), report);
+        Some(flow)
     }
 
     /// Returns the steps of a way, those that can be.
@@ -560,18 +588,6 @@ enum By {
     Cable(usize),
     Wire(usize),
     Mailbox(usize),
-}
-
-/// The clocks of two hosts run apart by less than one part of so many: 100 ppm each.
-pub const CLOCKS_APART: u64 = 4_000;
-
-impl Flow {
-    /// Returns the contract of the flow by the clock of any host.
-    #[must_use]
-    pub const fn steady(&self) -> Contract {
-        let per = self.contract.per.0;
-        Contract { per: Nanos(per - per / CLOCKS_APART - 1), ..self.contract }
-    }
 }
 
 /// Returns the name that was meant, or those that there are.

@@ -89,7 +89,7 @@ pub use carried::{ChainLink, ChainSpec, Handover, PipeDirection, PipeSpec, Tpipe
 pub use diagnostics::{Diagnostics, ProblemSummary};
 pub use explained::explained;
 pub use fault::kinds::{FaultKind, FaultTarget, InjectedFault, LIES};
-pub use flow::{CLOCKS_APART, Detour, Flow, FlowHop, FlowStop, FlowWay};
+pub use flow::{CLOCKS_APART, Detour, Flow, FlowHop, FlowRelease, FlowStop, FlowWay};
 pub use gates::AdapterGates;
 pub use hosts::{Cable, Description, End, HostSpec, Hosts, Socket, parse_any};
 pub use known::known_keys;

@@ -166,6 +166,41 @@ fn mistakes_of_gates_of_adapters_are_named() {
 }
 
 #[test]
+fn mistakes_of_flows_in_step_are_named() {
+    const LIST: &str = "ethernet-gates-step.toml";
+    let bad = |from: &str, to: &str, title: &str| {
+        let text = example(LIST);
+        assert!(text.contains(from), "no {from}");
+        let text = text.replacen(from, to, 1);
+        let found = parse_any(LIST, &text, |name| Ok((name.to_owned(), example(name))));
+        let found = found.unwrap_err();
+        let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+        assert_eq!(titles, [title]);
+        assert!(found.items()[0].line > 1 && !found.items()[0].help.is_empty());
+    };
+    let offset = "offset = \"4500us\"";
+    let one = "one message is released at each `offset`";
+    for more in ["burst = 2", "jitter = \"1us\""] {
+        bad(offset, &format!("{offset}\n{more}"), one);
+    }
+    bad("period = \"6ms\"", "rate = 100", one);
+    let title = "a `period` of 9000000 ns does not keep step with gates at `station:nic0`";
+    bad("period = \"6ms\"", "period = \"9ms\"", title);
+    bad(offset, "offset = \"6ms\"", "an `offset` beyond the `period`");
+    let text = example(LIST);
+    let gates = &text[text.find("[[ethernet.gates]]").unwrap()..text.find("[[flow]]").unwrap()];
+    bad(gates, "", "`station:nic0` has no gates from which an `offset` counts");
+    let hop = "[[flow.hop]]\nprocess = \"drive:drive\"\nby = \"wire\"\nwork = \"20us\"\n";
+    let twice = text[text.find("name = \"commands\"").unwrap()..].split("[[flow]]").next().unwrap();
+    let second = twice.replace("commands", "others").replace(offset, "");
+    let both = format!("{hop}\n[[flow]]\n{second}");
+    let text = text.replacen(hop, &both, 1);
+    let found = parse_any(LIST, &text, |name| Ok((name.to_owned(), example(name)))).unwrap_err();
+    let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+    assert!(titles.contains(&"the socket of a flow with `offset` sends another flow, too"));
+}
+
+#[test]
 fn mistakes_of_flows_over_ethernet_are_named() {
     let by = "by = \"control-wire\"";
     bad(by, "by = \"control-wires\"", "no cable is called `control-wires`");

@@ -203,7 +203,10 @@ impl PortModel<'_> {
 
     /// Returns the latest time at which frames of an aligned class end that came in one cycle,
     /// if no frame then waits for the next cycle's frames.
-    pub(crate) fn latest_end(&self, class: usize) -> Result<Option<u64>, GateRefusal> {
+    ///
+    /// # Errors
+    /// Those of [`PortModel::delays`].
+    pub fn latest_end(&self, class: usize) -> Result<Option<u64>, GateRefusal> {
         let delays = self.delays()?;
         let own: Vec<TrafficFlow> = self.of(class).copied().collect();
         let phases: Option<Vec<(u64, u64)>> = own.iter().map(|flow| flow.phase).collect();

@@ -6,7 +6,10 @@
 //! window, and the adapter has sent it before the thread chooses the next one.
 
 use crate::wire::{CHECKSUM, SHORTEST};
-use crate::{CLASSES, Egress, EgressStep, GAP, GateList, GateRefusal, LinkRate, PREAMBLE, Shaping};
+use crate::{
+    CLASSES, Egress, EgressStep, GAP, GateList, GateRefusal, LinkRate, PREAMBLE, Shaping,
+    TrafficFlow,
+};
 
 /// The queues of an adapter, and the gates by which a thread empties them. Times that it is given
 /// must never go back while a frame is on the wire.
@@ -83,4 +86,16 @@ pub fn frame_ns(rate: LinkRate, bytes: usize) -> u64 {
 #[must_use]
 pub const fn paced_ns(wire_ns: u64, guard_ns: u64) -> u64 {
     wire_ns.saturating_add(guard_ns.saturating_mul(2))
+}
+
+impl TrafficFlow {
+    /// Returns the flow in the model of a port whose gates a late thread keeps. Its frames are
+    /// longer. They go before a lower frame that could have begun a guard before they come, if the
+    /// thread looks only then: so they count as if they came earlier by a guard.
+    #[must_use]
+    pub const fn paced(self, guard_ns: u64) -> TrafficFlow {
+        let wire_ns = paced_ns(self.wire_ns, guard_ns);
+        let jitter_ns = self.jitter_ns.saturating_add(guard_ns);
+        TrafficFlow { wire_ns, jitter_ns, ..self }
+    }
 }

@@ -99,9 +99,9 @@ fn late_threads_keep_windows_and_bounds() {
         let (gates, flows) = port(random, guard);
         let planned: Vec<TrafficFlow> = flows
             .iter()
-            .map(|it| TrafficFlow {
-                wire_ns: paced_ns(frame_ns(RATE, it.wire_ns as usize), guard),
-                ..*it
+            .map(|it| {
+                let wire_ns = frame_ns(RATE, it.wire_ns as usize);
+                TrafficFlow { wire_ns, ..*it }.paced(guard)
             })
             .collect();
         let shaping = [Shaping::Strict; CLASSES];
@@ -121,6 +121,113 @@ fn late_threads_keep_windows_and_bounds() {
         }
     }
     assert!(checked > 20_000 && close > checked / 200, "{close} of {checked}");
+}
+
+/// Returns some flows in step with the gates: frames come in a part of each n-th cycle.
+fn stepping(random: &mut Random, gates: &GateList, flows: &mut [TrafficFlow]) {
+    let cycle = gates.cycle_ns();
+    // All of a class: the bound of one that is not in step holds for the others, too.
+    let class = random.index(3);
+    for flow in flows {
+        if flow.class != class && !random.one_in(3) {
+            continue;
+        }
+        let (from, spread) = (random.below(cycle), random.below(cycle));
+        flow.period_ns = flow.period_ns.div_ceil(cycle) * cycle;
+        (flow.jitter_ns, flow.burst, flow.phase) = (spread, 1, Some((from, from + spread)));
+    }
+}
+
+/// Returns what comes of flows, with the release of each frame of one in step. Frames of such a
+/// flow come after a release by up to its jitter.
+fn released(
+    random: &mut Random,
+    flows: &[TrafficFlow],
+    until: u64,
+) -> (Vec<Arriving>, Vec<Option<u64>>) {
+    let mut all: Vec<(Arriving, Option<u64>)> = Vec::new();
+    for flow in flows {
+        let Some((from, to)) = flow.phase else {
+            all.extend(arrivals(random, &[*flow], until).into_iter().map(|it| (it, None)));
+            continue;
+        };
+        let late = [0, to - from][random.index(2)];
+        for release in (from..until).step_by(flow.period_ns as usize) {
+            let late = if random.one_in(3) { late } else { random.below(to - from + 1) };
+            all.push(((release + late, flow.class, flow.wire_ns), Some(release)));
+        }
+    }
+    all.sort_by_key(|((at, ..), _)| *at);
+    all.into_iter().unzip()
+}
+
+/// The sum of the time before the queue and the time in it is bounded for frames in step,
+/// although each of the two may be long.
+#[test]
+fn frames_in_step_have_left_by_the_latest_end() {
+    let (mut checked, mut close, mut sooner) = (0, 0, 0);
+    for seed in 0..20_000 {
+        let random = &mut Random::stream(123, seed);
+        let guard = random.below(1_200);
+        let (gates, mut flows) = port(random, guard);
+        stepping(random, &gates, &mut flows);
+        let paced = |it: &TrafficFlow| {
+            let wire_ns = frame_ns(RATE, it.wire_ns as usize);
+            TrafficFlow { wire_ns, ..*it }.paced(guard)
+        };
+        let planned: Vec<TrafficFlow> = flows.iter().map(paced).collect();
+        let shaping = [Shaping::Strict; CLASSES];
+        let model = PortModel { gates: &gates, rate: RATE, shaping: &shaping, flows: &planned };
+        let Ok(delays) = model.delays() else { continue };
+        let latest = [0, 1, 2].map(|it| delays[it].and_then(|_| model.latest_end(it).unwrap()));
+        for late in [Late::Random(guard), Late::Always(guard), Late::Always(0)] {
+            let (arriving, releases) = released(random, &flows, 400_000);
+            let mut egress = PacedEgress::new(gates.clone(), RATE, guard, 4).unwrap();
+            for (item, begin, end) in run(&mut egress, &arriving, late, random) {
+                let (came, class, _) = arriving[item];
+                assert_eq!(gates.next_start(class, begin, end - begin), Some(begin), "{seed}");
+                let most = delays[class].unwrap().most_ns;
+                assert!(end - came <= most, "{seed}: {} ns of {most}", end - came);
+                let (Some(last), Some(release)) = (latest[class], releases[item]) else { continue };
+                // The release of the first cycle is at its phase.
+                let mut phases =
+                    flows.iter().filter_map(|it| it.phase.filter(|_| it.class == class));
+                let cycle = gates.cycle_ns();
+                let is_own = |from: u64| release >= from && (release - from).is_multiple_of(cycle);
+                let (from, to) = phases.find(|(from, _)| is_own(*from)).unwrap();
+                let (took, both, most) = (end - release, to - from + most, last - from);
+                assert!(took <= most, "{seed}: {took} ns of {most} since the release");
+                checked += 1;
+                close += u64::from(took * 10 >= most * 8);
+                sooner += u64::from(most < both);
+            }
+        }
+    }
+    println!("{checked} checked, {close} close, {sooner} sooner");
+    assert!(checked > 20_000 && close > checked / 20 && sooner > checked / 20);
+}
+
+/// A frame of a higher class that comes before the late look of the thread goes first, although
+/// the lower one could have begun before.
+#[test]
+fn a_higher_frame_that_comes_before_a_late_look_counts() {
+    let (guard, bytes) = (1_000, 60);
+    let wire_ns = frame_ns(RATE, bytes);
+    let late = wire_ns + 3 * guard;
+    let flow = |class, period_ns| {
+        let (jitter_ns, burst, phase) = (0, 1, None);
+        TrafficFlow { class, wire_ns, period_ns, jitter_ns, burst, phase }.paced(guard)
+    };
+    let gates = GateList::open(1_000_000);
+    let (flows, shaping) = ([flow(1, late), flow(0, 900_000)], [Shaping::Strict; CLASSES]);
+    let model = PortModel { gates: &gates, rate: RATE, shaping: &shaping, flows: &flows };
+    let most = model.delays().unwrap()[0].unwrap().most_ns;
+    let arriving = [(0, 0, 60), (0, 1, 60), (late, 1, 60)];
+    let mut egress = PacedEgress::new(gates, RATE, guard, 4).unwrap();
+    let went = run(&mut egress, &arriving, Late::Always(guard), &mut Random::new(1));
+    let (last, _, end) = went[2];
+    assert_eq!((last, end), (0, 3 * wire_ns + 6 * guard));
+    assert!(end <= most, "{end} ns of {most}");
 }
 
 /// A guard that the thread does not keep lets frames leave their windows: the attack can fail.

@@ -17,6 +17,8 @@ use diapason_contract::ethernet::{
     ADAPTER_NAMES, OUT_FRAMES, OutFrame, Peer, SOCKET_NAMES, SOCKETS_SETTING, SocketNames,
     SocketTerms, TAKE,
 };
+use diapason_contract::release::{RELEASE_SETTING, ReleaseTerms};
+use diapason_ether::release::{GateAhead, GateReleases};
 pub use diapason_ether::{Discard, FrameCounts, Own, Received};
 use diapason_ether::{LazyReceiver, Listener, UdpFrame, VlanTag};
 use diapason_pipe::Writer;
@@ -35,6 +37,13 @@ pub struct UdpSocket {
     ready: Semaphore,
     out: Option<Outgoing>,
     gauge: FrameGauge,
+    step: Option<Step>,
+}
+
+/// The releases of a socket whose flow is in step with gates.
+struct Step {
+    releases: GateReleases,
+    ahead: &'static GateAhead,
 }
 
 /// The sending end of a socket.
@@ -60,7 +69,18 @@ impl UdpSocket {
         let out = terms.peer.map(|peer| Outgoing::open(&terms, peer, names)).transpose()?;
         let receiver = LazyReceiver::new(inbox, &listener(&terms));
         let gauge = FrameGauge::new(FrameEnd::Program, terms.number);
-        Ok(UdpSocket { receiver, slots, ready: Semaphore::open(names.ready)?, out, gauge })
+        let step = Step::of(terms.number, &inbox.gates);
+        Ok(UdpSocket { receiver, slots, ready: Semaphore::open(names.ready)?, out, gauge, step })
+    }
+
+    /// Returns when to send the datagram that follows the one of `last`, by the host's clock;
+    /// `None` if the flow has no `offset`, and its program goes by a period of its own.
+    ///
+    /// A program asks anew for each datagram. Until its host knows the common time, releases go on
+    /// by the host's clock, and the server discards what is sent.
+    pub fn release_after(&mut self, last: Nanos) -> Option<Nanos> {
+        let Step { releases, ahead } = self.step.as_mut()?;
+        Some(releases.after(last, ahead.get()))
     }
 
     /// Takes the oldest datagram that waits, if there is one, and copies its payload into `into`.
@@ -149,6 +169,15 @@ fn told(name: &str) -> Option<(SocketTerms, &'static SocketNames)> {
     let mut all = SocketTerms::all(told.get(SOCKETS_SETTING));
     let terms = all.find(|terms| terms.name == key)?;
     Some((terms, SOCKET_NAMES.get(usize::from(terms.number))?))
+}
+
+impl Step {
+    fn of(socket: u8, ahead: &'static GateAhead) -> Option<Step> {
+        let told = settings::read();
+        let mut all = ReleaseTerms::all(told.get(RELEASE_SETTING));
+        let terms = all.find(|it| it.socket == socket)?;
+        Some(Step { releases: GateReleases::new(terms), ahead })
+    }
 }
 
 impl Outbox {

@@ -98,7 +98,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
 }
 
 /// Checks the verdict of the command. Messages that are lost while gates are closed break nothing.
-fn holds(workspace: &Workspace, list: &str) -> Result<(), String> {
+pub(super) fn holds(workspace: &Workspace, list: &str) -> Result<(), String> {
     let list = workspace.root().join("examples").join(list);
     let list = list.display().to_string();
     let verdict = |length: &str| {

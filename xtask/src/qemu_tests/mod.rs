@@ -19,6 +19,7 @@ mod faults;
 mod flood;
 mod hosts;
 mod image;
+mod in_step;
 mod inflicted;
 mod intruder;
 mod joined;
@@ -215,6 +216,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     hosts::run(workspace, built, part, tally);
     ethernet::run(workspace, built, part, tally);
     common_time::run(workspace, built, part, tally);
+    in_step::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
     image::run(workspace, built, part, tally);
     profiled::run(workspace, built, part, tally);

@@ -99,6 +99,11 @@ fn each_assumption_rings_at_the_first_number_that_is_too_large() {
             report.outside = outside;
         }
     });
+    rings("socket-step", "control", 0, |process, report, out_of_step| {
+        if is(process, report, NET[0], FrameEnd::Server) {
+            report.foreign = out_of_step;
+        }
+    });
     rings("adapter-contract", "nic1", 0, |process, report, outside| {
         if is(process, report, NET[1], FrameEnd::Adapter) {
             report.outside = outside;

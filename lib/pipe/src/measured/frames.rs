@@ -48,7 +48,8 @@ pub struct FrameReport {
     pub slowest: u64,
     /// Frames that were sent.
     pub sent: u64,
-    /// Frames that a program wanted to send, and that are not of its socket.
+    /// Frames that a program wanted to send, and that are not of its socket. Of the server's end of
+    /// a socket: those that did not keep step with gates.
     pub foreign: u64,
     /// The speed of an adapter's link, in Mbit/s. Zero says that there is no link.
     pub link: u32,

@@ -20,9 +20,7 @@ use diapason_contract::time::{TIME_BURST, TIME_RATE};
 use diapason_pipe::bill::{Bill, What};
 use diapason_pipe::size::Bucket;
 use diapason_system::{CLOCKS_APART, Flow, FlowStop, Hosts, UdpPort, WireEnd};
-use diapason_tsn::{
-    CLASSES, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow, paced_ns,
-};
+use diapason_tsn::{CLASSES, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow};
 
 /// Rounds to the fixed point before it is given up, and the longest bound that is looked for.
 const ROUNDS_MAX: usize = 1_000;
@@ -33,8 +31,8 @@ const BILLION: u128 = 1_000_000_000;
 
 /// A flow, and the ends that its frames leave by.
 pub(super) struct Wired<'a> {
-    flow: &'a Flow,
-    from: Sender,
+    pub flow: &'a Flow,
+    pub from: Sender,
     to: Sender,
     pub ways: Vec<WireEnd>,
     bucket: Bucket,
@@ -223,28 +221,41 @@ impl<'a> Ethernet<'a> {
         link(self.hosts, end).map_or(0, |link| occupies(link, bytes, tagged))
     }
 
-    /// Returns the longest time from the queue of an end until the frame has left it.
-    fn queued(&self, flow: &Wired<'_>, end: WireEnd) -> Result<u64, Missing> {
-        let Some(link) = link(self.hosts, end) else { return Ok(0) };
+    /// Returns the frames of a flow as they come to an end, which is the one of this number on its
+    /// way.
+    fn comes(&self, it: &Wired<'_>, number: usize, end: WireEnd) -> TrafficFlow {
+        let guard_ns = gates(self.hosts, end).map_or(0, |gates| gates.guard_ns);
+        let (class, wire_ns, burst) = (self.class_at(it, end), self.own(it, end), 1);
+        if let Some((from, to)) = self.phase(it, end) {
+            let (period_ns, jitter_ns) = (it.flow.contract.per.0, to - from);
+            let phase = Some((from, to));
+            let flow = TrafficFlow { class, wire_ns, period_ns, jitter_ns, burst, phase };
+            return flow.paced(guard_ns);
+        }
+        let Bucket { burst: at_once, messages, per, jitter } = it.bucket;
+        let period_ns = (per.0 / messages.max(1)).max(1);
+        // Gates may go by a time that is slower than the host's, and see more at once.
+        let slower = self.stretched(end, period_ns) - period_ns;
+        let period_ns = period_ns.saturating_sub(slower).max(1);
+        // A burst is as many frames as may be so many periods late.
+        let early = (at_once.max(1) - 1).saturating_mul(period_ns);
+        let jitter_ns = jitter.0 + it.jitter(BEFORE + number) + early;
+        let jitter_ns = self.stretched(end, jitter_ns);
+        TrafficFlow { class, wire_ns, period_ns, jitter_ns, burst, phase: None }.paced(guard_ns)
+    }
+
+    /// Calls `then` with the model of an end on the way of a flow, and all that comes there; `None`
+    /// if it has no wire.
+    pub(super) fn with_model<R>(
+        &self,
+        flow: &Wired<'_>,
+        end: WireEnd,
+        then: impl FnOnce(&PortModel<'_>) -> R,
+    ) -> Option<R> {
+        let link = link(self.hosts, end)?;
         let gated = gates(self.hosts, end);
-        let guard_ns = gated.map_or(0, |gates| gates.guard_ns);
-        let mut traffic: Vec<TrafficFlow> = self
-            .leaving(end)
-            .map(|(number, it)| {
-                let Bucket { burst, messages, per, jitter } = it.bucket;
-                let period_ns = (per.0 / messages.max(1)).max(1);
-                // Gates may go by a time that is slower than the host's, and see more at once.
-                let slower = self.stretched(end, period_ns) - period_ns;
-                let period_ns = period_ns.saturating_sub(slower).max(1);
-                // A burst is as many frames as may be so many periods late.
-                let early = (burst.max(1) - 1).saturating_mul(period_ns);
-                let jitter_ns = jitter.0 + it.jitter(BEFORE + number) + early;
-                let jitter_ns = self.stretched(end, jitter_ns);
-                let class = self.class_at(it, end);
-                let wire_ns = paced_ns(self.own(it, end), guard_ns);
-                TrafficFlow { class, wire_ns, period_ns, jitter_ns, burst: 1, phase: None }
-            })
-            .collect();
+        let leaving = self.leaving(end).map(|(number, it)| self.comes(it, number, end));
+        let mut traffic: Vec<TrafficFlow> = leaving.collect();
         let beside = self.strangers.iter().filter(|it| it.ways.contains(&end));
         traffic.extend(beside.map(|it| TrafficFlow {
             class: it.class,
@@ -265,13 +276,18 @@ impl<'a> Ethernet<'a> {
         };
         let rate = LinkRate::new(link.speed * 1_000_000);
         let shaping = [Shaping::Strict; CLASSES];
-        let model = PortModel { gates: &gates, rate, shaping: &shaping, flows: &traffic };
-        let delays = model.delays().map_err(|refusal| self.overloaded(end, refusal))?;
-        let most = delays[self.class_at(flow, end)].map_or(0, |delay| delay.most_ns);
-        Ok(self.stretched(end, most))
+        Some(then(&PortModel { gates: &gates, rate, shaping: &shaping, flows: &traffic }))
     }
 
-    fn overloaded(&self, end: WireEnd, refusal: GateRefusal) -> Missing {
+    /// Returns the longest time from the queue of an end until the frame has left it.
+    fn queued(&self, flow: &Wired<'_>, end: WireEnd) -> Result<u64, Missing> {
+        let delays = self.with_model(flow, end, |model| model.delays());
+        let delays = delays.transpose().map_err(|refusal| self.overloaded(end, refusal))?;
+        let most = delays.and_then(|delays| delays[self.class_at(flow, end)]);
+        Ok(self.stretched(end, most.map_or(0, |delay| delay.most_ns)))
+    }
+
+    pub(super) fn overloaded(&self, end: WireEnd, refusal: GateRefusal) -> Missing {
         let text = refusal.to_string();
         let (what, remedy) = text.split_once(": ").unwrap_or((&text, "send fewer messages"));
         (format!("at {}: {what}", self.place(end)), remedy.to_owned())
@@ -299,7 +315,7 @@ impl<'a> Ethernet<'a> {
             WireEnd::Port { switch, .. } => self.hosts.switches[switch].latency_ns,
             WireEnd::Adapter { .. } => 0,
         };
-        let queued = self.queued(flow, end)?;
+        let queued = self.adds(flow, end, self.queued(flow, end)?)?;
         let is_last = number + 1 == flow.ways.len();
         let own = if is_last { self.own(flow, end) } else { 0 };
         Ok(inside + queued.saturating_sub(own) + link.delay_ns)
@@ -405,7 +421,8 @@ impl<'a> Ethernet<'a> {
 
     fn bill(&self, flow: &Wired<'_>) -> Result<FlowBill, NoBill> {
         let taken = self.taken(flow)?;
-        let mut bill = FlowBill::new();
+        let step = self.step(flow).map_err(|(what, remedy)| NoBill::Missing(what, remedy))?;
+        let mut bill = FlowBill { step, ..FlowBill::new() };
         let (here, there) = (Some(flow.from.host), Some(flow.to.host));
         let name = |host: Option<usize>, process: u16| {
             let system = &self.hosts.hosts[host.unwrap_or_default()].system;

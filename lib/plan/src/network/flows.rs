@@ -11,6 +11,7 @@ use super::ethernet;
 use super::net::{Net, workers};
 use super::passing::{FlowPassage, jammed, misrouted};
 use super::route::{Route, known, routes, undeclared, unmailed};
+use super::step::GateStep;
 use super::timed::CommonTime;
 use crate::core::{self, Core};
 use crate::human;
@@ -39,6 +40,8 @@ pub struct FlowBill {
     pub others: Vec<OtherWay>,
     /// The longest by whatever ways a message goes.
     pub longest: Nanos,
+    /// Its times if it is in step with gates.
+    pub step: Option<GateStep>,
     /// How messages leave the program before each cable, and the last one, for its own way and each
     /// other way.
     pub(super) passages: Vec<Vec<FlowPassage>>,
@@ -196,6 +199,7 @@ impl FlowBill {
             total,
             others: Vec::new(),
             longest: total,
+            step: None,
             passages: Vec::new(),
         }
     }

@@ -5,11 +5,13 @@
 
 use super::passing::{RouterTable, tables};
 use super::route::known;
+use super::wired::Sender;
 use super::{CommonTerms, NetworkPlan};
 use diapason_abi::Key;
 use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
 use diapason_contract::link::{ENABLE, LABEL, LABELLING, PATIENCE, TARGET, label_of};
 use diapason_contract::mail::{BoxName, MAILBOXES};
+use diapason_contract::release::RELEASE_SETTING;
 use diapason_contract::routes::{LinkRoute, MEMORY, ROUTES};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
 use diapason_contract::time::{GptpTerms, TIME_BASE, TIME_SETTING};
@@ -50,6 +52,9 @@ impl NetworkPlan {
         for (driver, words) in gates(hosts) {
             hosts.hosts[driver.0].system.processes[usize::from(driver.1)]
                 .set(GATES_SETTING, &words);
+        }
+        for ((host, process), words) in self.steps(hosts) {
+            hosts.hosts[host].system.processes[usize::from(process)].set(RELEASE_SETTING, &words);
         }
         for ((host, process), words) in self.times(hosts) {
             hosts.hosts[host].system.processes[usize::from(process)].set(TIME_SETTING, &words);
@@ -139,6 +144,23 @@ impl NetworkPlan {
             })
         });
         told.collect()
+    }
+
+    /// Returns what programs of flows in step with gates and the servers of their adapters are
+    /// told, by host and process.
+    fn steps(&self, hosts: &Hosts) -> BTreeMap<(usize, u16), Vec<u64>> {
+        let mut told: BTreeMap<(usize, u16), Vec<u64>> = BTreeMap::new();
+        for (flow, flowed) in hosts.flows.iter().zip(&self.flows) {
+            let step = flowed.bill.as_ref().ok().and_then(|bill| bill.step);
+            let (Some(step), Some([from, _])) = (step, Sender::ends(flow)) else { continue };
+            let system = &hosts.hosts[from.host].system;
+            let server = system.adapters[from.port(hosts).adapter].driver;
+            for process in [flow.from.process, server] {
+                let words = told.entry((from.host, process)).or_default();
+                words.extend(step.terms.words());
+            }
+        }
+        told
     }
 
     /// Returns what each router is told, by host and process.

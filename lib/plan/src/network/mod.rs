@@ -14,6 +14,7 @@ mod route;
 mod served;
 mod serving;
 mod site;
+mod step;
 mod timed;
 mod wired;
 
@@ -22,6 +23,7 @@ use diapason_topology::{Edge, Jack, Lists, Topology, flaws};
 pub use flows::{FlowBill, FlowItem, FlowStage, Flowed, OtherWay};
 pub use route::{FlowLeg, FlowLegs, LinkEnd, flow_legs};
 pub use served::Idle;
+pub use step::GateStep;
 pub use timed::{CommonTerms, CommonTime};
 
 /// Everything that can be told of the cables between hosts without running them.

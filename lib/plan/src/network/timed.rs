@@ -59,13 +59,17 @@ pub(super) fn traffic(link: &EthernetLink, flow: &Wired<'_>) -> TrafficFlow {
 
 impl NetworkPlan {
     /// Returns how long after the start messages of a flow may be lost, if it passes gates that go
-    /// by a common time. They are closed until their host knows the time.
+    /// by a common time. They are closed until their host knows the time. A program in step with
+    /// them has to learn it, too.
     #[must_use]
     pub fn promised_after(&self, hosts: &Hosts, flow: &Flow) -> Option<Nanos> {
         let [from, _] = Sender::ends(flow)?;
         let end = from.end(hosts);
         let time = self.times.iter().find(|it| hosts.ethernet[it.wire].gates(end).is_some())?;
-        time.terms.as_ref().ok().map(|terms| terms.sync.learnt())
+        let learnt = time.terms.as_ref().ok()?.sync.learnt();
+        // A program learns it with two messages, and the next gap is up to two periods long.
+        let period = flow.release.map_or(0, |_| flow.contract.per.0);
+        Some(learnt + Nanos(5 * period))
     }
 }
 

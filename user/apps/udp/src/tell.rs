@@ -1,4 +1,5 @@
-//! Sends a numbered, stamped datagram in every period to a program on another host.
+//! Sends a numbered, stamped datagram in every period to a program on another host. If its flow has
+//! an `offset`, it sends each in step with the gates of the adapter.
 //!
 //! Arguments: the period in us, the bytes of a datagram, how many it sends at once (0: one), and
 //! which socket it has (0: `command`, 1: `camera`).
@@ -30,11 +31,11 @@ fn main(Arguments([period, bytes, burst, socket]): Arguments) {
 fn tell(name: &str, period: Nanos, bytes: usize, burst: u64) -> Result<(), Errno> {
     let mut socket = UdpSocket::bind(name)?;
     let mut memory = [0; MOST];
-    let mut next = time::now() + REST;
+    let start = time::now() + REST;
+    let mut next = socket.release_after(start).unwrap_or(start);
     let mut number = 0;
     loop {
         time::sleep_until(next);
-        next += period;
         for _ in 0..burst {
             let payload = &mut memory[..bytes];
             let now = time::now();
@@ -45,5 +46,6 @@ fn tell(name: &str, period: Nanos, bytes: usize, burst: u64) -> Result<(), Errno
                 Err(errno) => return Err(errno),
             }
         }
+        next = socket.release_after(next).unwrap_or(next + period);
     }
 }

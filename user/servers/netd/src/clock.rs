@@ -141,6 +141,12 @@ impl Timekeeper {
         }
     }
 
+    /// Counts a frame of a program that was discarded because the program did not know the time
+    /// yet, with those of a host that does not.
+    pub fn teaches(&mut self) {
+        self.told.without += 1;
+    }
+
     /// Returns the host's clock when the common time will be this, as far as is known now.
     pub fn local(&self, common: Nanos) -> Option<Nanos> {
         self.station.node().local(common)

@@ -8,12 +8,15 @@
 extern crate alloc;
 
 use crate::clock::Timekeeper;
-use crate::send::{PAUSE, Sending};
+use crate::send::{Outlet, PAUSE, Sending};
 use alloc::vec::Vec;
 use diapason_contract::ethernet::{
-    GateTerms, RING, SEND_FRAME, SEND_GATES, SOCKETS, TIME_BUFFERS, gated_room,
+    GateTerms, RING, SEND_FRAME, SEND_GATES, SOCKET_NAMES, SOCKETS, TIME_BUFFERS, gated_room,
 };
-use diapason_rt::{Errno, Nanos, time};
+use diapason_contract::release::{RELEASE_SETTING, ReleaseTerms};
+use diapason_ether::release::{GateAhead, StepVerdict, StepWatch};
+use diapason_netlib::memory;
+use diapason_rt::{Errno, Nanos, settings, time};
 use diapason_tsn::{EgressStep, GateEntry, GateList, LinkRate, PacedEgress};
 
 /// A frame in a queue.
@@ -38,6 +41,34 @@ pub(crate) struct Gated {
     room: usize,
     /// Frames that were given to the adapter.
     given: u64,
+    /// The sockets whose datagrams keep step with the gates.
+    steps: [Option<Step>; SOCKETS],
+}
+
+/// A socket whose datagrams keep step with the gates.
+struct Step {
+    watch: StepWatch,
+    ahead: &'static GateAhead,
+    /// A datagram was in step.
+    began: bool,
+}
+
+impl Step {
+    /// Returns the steps of the sockets that have some, at the places of their outlets.
+    fn all(sending: &Sending) -> Result<[Option<Step>; SOCKETS], Errno> {
+        let mut steps = [const { None }; SOCKETS];
+        let told = settings::read();
+        for terms in ReleaseTerms::all(told.get(RELEASE_SETTING)) {
+            let is_own = |outlet: &Option<Outlet>| {
+                outlet.as_ref().is_some_and(|it| it.terms.number == terms.socket)
+            };
+            let Some(place) = sending.outlets.iter().position(is_own) else { continue };
+            let names = SOCKET_NAMES.get(usize::from(terms.socket)).ok_or(Errno::Absent)?;
+            let ahead = &memory::inbox(names.inbox, 0)?.0.gates;
+            steps[place] = Some(Step { watch: StepWatch::new(terms), ahead, began: false });
+        }
+        Ok(steps)
+    }
 }
 
 impl Gated {
@@ -61,7 +92,8 @@ impl Gated {
             .and_then(|gates| PacedEgress::new(gates, rate, terms.guard_ns, RING))
             .map_err(|_| Errno::Absent)?;
         let (free, waiting) = (u64::MAX >> TIME_BUFFERS, [0; SOCKETS]);
-        Ok(Gated { sending, keeper, egress, free, flying: None, waiting, room, given: 0 })
+        let steps = Step::all(&sending)?;
+        Ok(Gated { sending, keeper, egress, free, flying: None, waiting, room, given: 0, steps })
     }
 
     /// Takes frames of programs and sends each in a window of its class, until a wait fails.
@@ -113,13 +145,10 @@ impl Gated {
             }
             let Some(outlet) = &mut self.sending.outlets[socket] else { continue };
             let Some(frame) = outlet.frames.pop() else { continue };
-            any = true;
-            let Some(time) = time else {
-                self.keeper.iter_mut().for_each(Timekeeper::discards);
-                continue;
-            };
             let terms = outlet.terms;
+            any = true;
             time::work(SEND_FRAME, || {
+                let Some(time) = self.admitted(socket, time) else { return };
                 let Some(bytes) = self.sending.fill(place, &terms, &frame) else { return };
                 let class = usize::from(terms.priority.unwrap_or(0));
                 let held = Held { place, socket, bytes };
@@ -132,6 +161,32 @@ impl Gated {
             });
         }
         any
+    }
+
+    /// Returns the time of the gates if they take a frame of a socket now. Counts one that they do
+    /// not take. `round` is what this was when the round began.
+    fn admitted(&mut self, socket: usize, round: Option<Nanos>) -> Option<Nanos> {
+        let now = time::now();
+        let time = round.and_then(|_| self.time(now));
+        let Some(step) = &mut self.steps[socket] else {
+            if time.is_none() {
+                self.keeper.iter_mut().for_each(Timekeeper::discards);
+            }
+            return time;
+        };
+        step.ahead.tell(now, time);
+        match step.watch.judge(time) {
+            StepVerdict::InStep => {
+                step.began = true;
+                return time;
+            }
+            StepVerdict::OutOfStep => self.sending.out_of_step[socket] += 1,
+            StepVerdict::Learns if time.is_some() && !step.began => {
+                self.keeper.iter_mut().for_each(Timekeeper::teaches);
+            }
+            StepVerdict::Learns => self.keeper.iter_mut().for_each(Timekeeper::discards),
+        }
+        None
     }
 
     /// Gives the adapter a frame whose time has come. Returns when to look again.

@@ -32,12 +32,13 @@ impl Reports {
         self.adapter.due(now)
     }
 
-    /// Reports if that is due, with the frames that were sent and refused, the common time if there
-    /// is one, and the speed of the link.
+    /// Reports if that is due, with the frames that were sent and refused, those of each socket
+    /// that were out of step with gates, the common time if there is one, and the speed of the
+    /// link.
     pub fn look(
         &mut self,
         now: Nanos,
-        [sent, foreign]: [u64; 2],
+        ([sent, foreign], out_of_step): ([u64; 2], &[u64; SOCKETS]),
         keeper: Option<&Timekeeper>,
         link: impl FnOnce() -> u32,
     ) {
@@ -51,7 +52,9 @@ impl Reports {
         }
         (report.sent, report.foreign, report.link) = (sent, foreign, link());
         say(&mut self.adapter, now, ADAPTER);
-        for (place, gauge) in (ADAPTER + 1..).zip(self.sockets.iter_mut().flatten()) {
+        let gauges = self.sockets.iter_mut().flatten().zip(out_of_step);
+        for (place, (gauge, out_of_step)) in (ADAPTER + 1..).zip(gauges) {
+            gauge.report_mut().foreign = *out_of_step;
             say(gauge, now, place);
         }
     }

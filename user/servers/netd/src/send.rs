@@ -42,6 +42,8 @@ pub(crate) struct Sending {
     timed: Option<usize>,
     /// Frames that claim to be of somebody else, or that no gate ever lets pass.
     pub foreign: u64,
+    /// Frames of each socket that gates discarded because they did not keep step.
+    pub out_of_step: [u64; SOCKETS],
     pub reports: Reports,
 }
 
@@ -77,6 +79,7 @@ impl Sending {
             later: 0,
             timed: None,
             foreign: 0,
+            out_of_step: [0; SOCKETS],
             reports,
         })
     }
@@ -109,6 +112,7 @@ impl Sending {
     /// Reports if that is due, also on the common time if the host keeps one.
     pub fn report(&mut self, keeper: Option<&Timekeeper>) {
         let counts = [self.sent, self.foreign];
+        let counts = (counts, &self.out_of_step);
         self.reports.look(time::now(), counts, keeper, || self.card.link());
     }
 
