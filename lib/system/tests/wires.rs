@@ -201,6 +201,15 @@ fn mistakes_of_flows_in_step_are_named() {
 }
 
 #[test]
+fn a_flow_over_usb_is_in_step_with_no_gates() {
+    const LIST: &str = "flow.toml";
+    let text = example(LIST).replacen("period = ", "offset = \"1us\"\nperiod = ", 1);
+    let found = parse_any(LIST, &text, |name| Ok((name.to_owned(), example(name)))).unwrap_err();
+    let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+    assert_eq!(titles, ["a flow with `offset` that does not go over Ethernet"]);
+}
+
+#[test]
 fn mistakes_of_flows_over_ethernet_are_named() {
     let by = "by = \"control-wire\"";
     bad(by, "by = \"control-wires\"", "no cable is called `control-wires`");
