@@ -14,7 +14,7 @@ use crate::plan::{Plan, Unproved};
 use crate::session::{FinishedRun, RECORD_BYTES, Session};
 use crate::tools::{Missing, QEMU};
 use crate::workspace::Workspace;
-use crate::{can_server, cores, duration, interrupt, plan, project, real, together, words};
+use crate::{can_server, cores, duration, interrupt, plan, project, qemu, real, together, words};
 use diapason_system::{Description, RunOptions};
 use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -94,7 +94,8 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     };
     let captures = request.captures.clone();
     let session = Session::planned(plan, built, options, request.length.unproved())?;
-    let unseen = [real::unseen(&session.system), session.unseen.clone()].concat();
+    let mut unseen = real::unseen(&session.system);
+    unseen.extend(qemu::unseen(&session.system));
     let mut session = Session { captures, unseen, ..session }.on_own_kernel(&workspace)?;
     session.hardware.iommu = request.iommu;
     interrupt::await_signals()?;

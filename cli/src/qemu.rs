@@ -10,6 +10,7 @@ use crate::console::{Line, Speakers};
 use crate::failure::Failure;
 use crate::hardware::{Hardware, Inserted, Medium};
 use crate::interrupt;
+use crate::plan::rate;
 use crate::plugged::{self, Plugged, PluggedDevice, spare_port};
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
@@ -103,6 +104,20 @@ pub struct Boot<'a> {
     pub shift: u8,
     /// When to give up on a hang, in wall time.
     pub patience: Duration,
+}
+
+/// Instructions a second of QEMU's processor.
+const QEMU_HERTZ: u64 = 1_000_000_000;
+
+/// Returns what a run does not show of a system with another clock, as a sentence.
+pub(crate) fn unseen(system: &System) -> Option<String> {
+    (system.clock_hz != QEMU_HERTZ).then(|| {
+        let [own, qemu] = [system.clock_hz, QEMU_HERTZ].map(rate);
+        format!(
+            "the system at its `clock` of {own}: QEMU's processor does {qemu}, and programs take \
+             another time there"
+        )
+    })
 }
 
 /// A boot that has ended.
@@ -451,6 +466,20 @@ mod tests {
         drop(ours);
         assert!(!path.exists());
         fs::remove_dir_all(&target).unwrap();
+    }
+
+    #[test]
+    fn a_system_with_another_clock_is_not_seen_as_it_is() {
+        let of = |clock: &str| {
+            let text = format!(
+                "[system]\nname = \"s\"\n{clock}\n[[process]]\nname = \"p\"\npriority = 1\n"
+            );
+            unseen(&diapason_system::parse("s", &text).unwrap_or_else(|wrong| panic!("{wrong}")))
+        };
+        assert_eq!([of(""), of("clock = \"1GHz\"")], [None, None]);
+        let said = "the system at its `clock` of 2400 MHz: QEMU's processor does 1000 MHz, and \
+                    programs take another time there";
+        assert_eq!(of("clock = \"2400MHz\"").as_deref(), Some(said));
     }
 
     #[test]

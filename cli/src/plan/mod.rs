@@ -34,6 +34,7 @@ use crate::output::{is_coloured, tell, write};
 use crate::project;
 use diapason_abi::archive::CORES_MAX;
 use diapason_system::{Description, Diagnostics, System};
+pub(crate) use render::rate;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use whole::Whole;

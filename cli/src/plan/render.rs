@@ -210,7 +210,7 @@ impl View<'_> {
 }
 
 /// Returns a clock rate, without digits that say nothing.
-fn rate(hertz: u64) -> String {
+pub(crate) fn rate(hertz: u64) -> String {
     let text = format!("{}.{:06}", hertz / 1_000_000, hertz % 1_000_000);
     format!("{} MHz", text.trim_end_matches('0').trim_end_matches('.'))
 }
