@@ -7,11 +7,12 @@
 use crate::declared::Declared;
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::source::At;
-use crate::system::{Place, System};
+use crate::system::{Place, System, VcpuSpec};
 use diapason_contract::link::TARGET;
 use diapason_contract::needs::{BUFFERS, CONTROLLER, RINGS};
 use diapason_contract::settings::PROGRAM;
 use diapason_contract::sink::ASKED;
+use diapason_contract::tuned;
 
 /// Reports processes that use an object of a pipe, of a socket or of a CAN bus and are no end of
 /// it. These carriers have just granted their objects to their ends, behind the first `by_hand`
@@ -57,7 +58,36 @@ impl System {
                 self.problem(Place::Process(number), [&title, "", "", &help])
             })
         });
-        found.collect()
+        found.chain(self.squatters()).collect()
+    }
+
+    /// Returns the problems of processes that may put threads on a VCPU of the driver of a device.
+    /// They could use up its budget. The VCPU of a tuned pipe is that of its program, too.
+    fn squatters(&self) -> impl Iterator<Item = Diagnostics> {
+        let processes = || (0u16..).zip(&self.processes);
+        let adapters = self.adapters.iter().map(|adapter| adapter.driver);
+        let controllers = self.cans.iter().filter_map(|bus| Some(bus.controller.as_ref()?.driver));
+        let drivers: Vec<u16> = adapters.chain(controllers).collect();
+        let servers = processes().filter(move |(number, process)| {
+            [PROGRAM, TARGET].contains(&&*process.program) || drivers.contains(number)
+        });
+        let is_tuned =
+            |vcpu: &&VcpuSpec| (0..).map_while(tuned::names).any(|names| names.vcpu == vcpu.name);
+        servers.flat_map(move |(server, process)| {
+            let own = self.vcpus.iter().filter(move |vcpu| vcpu.allowed >> server & 1 == 1);
+            let own = own.filter(move |vcpu| !is_tuned(vcpu));
+            own.flat_map(move |vcpu| {
+                let others = processes().filter(move |(number, _)| {
+                    *number != server && vcpu.allowed >> number & 1 == 1
+                });
+                others.map(move |(number, other)| {
+                    let (of, name, server) = (&other.name, &vcpu.name, &process.name);
+                    let title = format!("`{of}` may put threads on `{name}`, a VCPU of `{server}`");
+                    let help = "give it another `vcpu`, and leave this one out of its `uses`";
+                    self.problem(Place::Process(number), [&title, "", "", help])
+                })
+            })
+        })
     }
 
     /// Returns the names of what only the driver of a device may use, and that driver.

@@ -307,11 +307,27 @@ fn only_the_driver_uses_a_device() {
         let help = format!("remove `\"{name}\"` from its `uses`");
         assert_eq!(strangers(&text), [(title, help)]);
     }
+    let text = include_str!("../../../examples/cameras.toml");
+    assert_eq!(strangers(text), []);
+    let title = "`task` may put threads on `usb-camera1`, a VCPU of `usbd`".to_owned();
+    let help = "give it another `vcpu`, and leave this one out of its `uses`".to_owned();
+    let spin = "program = \"spin\"\n";
+    let on = text.replace(spin, &format!("{spin}vcpu = \"usb-camera1\"\n"));
+    let uses = text.replace("uses = [\"progress\"]", "uses = [\"progress\", \"usb-camera1\"]");
+    for text in [on, uses] {
+        assert_eq!(strangers(&text), [(title.clone(), help.clone())]);
+    }
+    let tuned = include_str!("../../../examples/tuned-pipes.toml");
+    assert_eq!(strangers(tuned), []);
     let text = include_str!("../../../examples/udp.toml");
     assert_eq!(strangers(text), []);
     let with = |name: &str| {
         format!("{text}[[process]]\nname = \"other\"\npriority = 5\nuses = [\"{name}\"]\n")
     };
+    let on_driver =
+        format!("{text}[[process]]\nname = \"other\"\npriority = 5\nvcpu = \"send-0\"\n");
+    let titles = strangers(&on_driver).into_iter().map(|it| it.0).collect::<Vec<_>>();
+    assert_eq!(titles, ["`other` may put threads on `send-0`, a VCPU of `net0`"]);
     let titles = strangers(&with("nic0")).into_iter().map(|it| it.0).collect::<Vec<_>>();
     assert_eq!(titles, ["`other` uses `nic0`, which `net0` drives"]);
     let wrong = parse("f", &with("nic0.buffers")).unwrap_err().plain();
