@@ -84,23 +84,23 @@ fn lasts(bytes: u64) -> u64 {
 impl Client {
     /// Returns the clients of a camera's seat of a server, as far as they have a Main VCPU.
     fn all(system: &System, number: u16, names: &CameraNames) -> Vec<Client> {
-        let data_name = names.data;
         let is_its = |segment: &&SegmentSpec| segment.allowed >> number & 1 == 1;
         let named = |name: &str| {
             let mut own = system.segments.iter().filter(is_its);
             own.find(|segment| segment.name == name)
         };
-        let (Some(data), Some(returned)) = (named(names.data), named(names.returned)) else {
+        let CameraNames { data, returned, .. } = *names;
+        let (Some(memory), Some(returned)) = (named(data), named(returned)) else {
             return Vec::new();
         };
-        let lasts = lasts(data.size);
+        let lasts = lasts(memory.size);
         let of = |(process, it): (u16, &ProcessSpec)| {
             let vcpu = it.vcpu?;
             let ServerSpec::Main { period_ns: period, .. } = system.vcpus[usize::from(vcpu)].server
             else {
                 return None;
             };
-            Some(Client { process, vcpu, period, lasts, data: data_name })
+            Some(Client { process, vcpu, period, lasts, data })
         };
         let processes = (0..).zip(&system.processes);
         // The bill of a pipe counts how long its reader has places.

@@ -178,11 +178,6 @@ impl Plant<'_> {
             let remedy = format!("add the VCPU of `{}` to `serves` of `{name}`", reader.name);
             return Err((what, remedy));
         };
-        let vcpu = &system.vcpus[usize::from(core.ios[place])];
-        if vcpu.allowed & !(1 << adapter.driver) != 0 {
-            let what = format!("another process may put threads on `{name}`");
-            return Err((what, format!("take `{name}` out of its `uses`")));
-        }
         if adapter.interval_ns == 0 {
             let what = format!("nothing bounds how often `{device}` interrupts");
             return Err((what, format!("add `interval = \"200us\"` to the device `{device}`")));

@@ -19,6 +19,7 @@ mod interfaces;
 mod jobs;
 mod known;
 mod large;
+mod lists;
 mod mail;
 mod messages;
 mod missing;

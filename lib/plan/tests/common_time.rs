@@ -1,12 +1,11 @@
 //! The common time of hosts: what its terms count, what it adds to flows beside it, and what is
 //! refused.
 
+use crate::lists::{changed, example};
 use diapason_abi::Nanos;
 use diapason_contract::time::{GptpTerms, TIME_SETTING};
 use diapason_plan::{CommonTerms, FlowStage, NetworkPlan, Plan};
-use diapason_system::{Description, Hosts, parse_any};
-use std::fs;
-use std::path::PathBuf;
+use diapason_system::Hosts;
 
 const LIST: &str = "ethernet-time.toml";
 const STATION: &str = "ethernet/station.toml";
@@ -16,32 +15,12 @@ const KEYS: &str = "time = \"station:nic0\"          # the host of this adapter 
                     adapter's between\n\
                     time_losses = 3                # frames of a kind that may be lost in a row\n";
 
-fn example(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
-    fs::read_to_string(path).unwrap()
-}
-
-/// Returns the example with one text for another in some files.
-fn with(changes: &[(&str, &str, &str)]) -> Hosts {
-    let read = |file: &str| {
-        let own = changes.iter().filter(|(name, _, _)| *name == file);
-        own.fold(example(file), |text, (_, from, to)| {
-            assert!(text.contains(from), "{file} has no {from}");
-            text.replacen(from, to, 1)
-        })
-    };
-    match parse_any(LIST, &read(LIST), |file| Ok((file.to_owned(), read(file)))) {
-        Ok(Description::Several(hosts)) => hosts,
-        other => panic!("{other:?}"),
-    }
-}
-
 fn titles(plan: &NetworkPlan) -> Vec<String> {
     plan.refused.iter().flat_map(|it| it.items()).map(|it| it.title.to_owned()).collect()
 }
 
 fn plan(changes: &[(&str, &str, &str)]) -> (Hosts, NetworkPlan) {
-    let hosts = with(changes);
+    let hosts = changed(LIST, changes);
     let plan = NetworkPlan::of(&hosts);
     (hosts, plan)
 }
@@ -154,7 +133,7 @@ fn gates_beside_a_common_time_need_a_longer_guard() {
 #[test]
 fn the_frames_that_come_are_watched() {
     let watches = |changes: &[(&str, &str, &str)]| {
-        let system = with(changes).hosts.swap_remove(0).system;
+        let system = changed(LIST, changes).hosts.swap_remove(0).system;
         let cleared = Plan::of(&system).clear().ok().unwrap();
         let processes = &cleared.system().processes;
         let server = processes.iter().find(|it| it.program == "netd").unwrap();

@@ -88,7 +88,7 @@ fn what_is_not_bounded_is_refused() {
         ),
         (
             &[("uses = [\"progress\"]", "uses = [\"progress\", \"nic0.receive\"]")],
-            "another process may put threads on `nic0.receive`",
+            "may put threads on `nic0.receive`, a VCPU of `net0`",
         ),
         (
             &[("[[work]]  ", "[[work]]\nname = \"socket.take\"\nworst = \"29us\"\n[[work]]  ")],

@@ -1,11 +1,10 @@
 //! Flows in step with the gates of an adapter: how much sooner they are promised, and that nothing
 //! is promised of what is not in step.
 
+use crate::lists::{Change, changed, example};
 use diapason_contract::release::{RELEASE_SETTING, ReleaseTerms};
 use diapason_plan::{FlowBill, FlowStage, NetworkPlan};
-use diapason_system::{Description, Hosts, parse_any};
-use std::fs;
-use std::path::PathBuf;
+use diapason_system::Hosts;
 
 const LIST: &str = "ethernet-gates-step.toml";
 const STATION: &str = "ethernet/step-station.toml";
@@ -14,29 +13,11 @@ const OFFSET: &str = "offset = \"4500us\"";
 const OPENS: u64 = 1_500_000;
 const GUARD: u64 = 710_000;
 
-type Change<'a> = (&'a str, &'a str, &'a str);
-
-fn example(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
-    fs::read_to_string(path).unwrap()
-}
-
-/// Returns the example with one text for another in some files, and its plan.
+/// Returns the example with changes, and its plan.
 fn plan(changes: &[Change<'_>]) -> (Hosts, NetworkPlan) {
-    let read = |file: &str| {
-        let own = changes.iter().filter(|(name, _, _)| *name == file);
-        own.fold(example(file), |text, (_, from, to)| {
-            assert!(text.contains(from), "{file} has no {from}");
-            text.replacen(from, to, 1)
-        })
-    };
-    match parse_any(LIST, &read(LIST), |file| Ok((file.to_owned(), read(file)))) {
-        Ok(Description::Several(hosts)) => {
-            let plan = NetworkPlan::of(&hosts);
-            (hosts, plan)
-        }
-        other => panic!("{other:?}"),
-    }
+    let hosts = changed(LIST, changes);
+    let plan = NetworkPlan::of(&hosts);
+    (hosts, plan)
 }
 
 fn bill(changes: &[Change<'_>]) -> FlowBill {

@@ -130,8 +130,8 @@ impl System {
         if !process.setting(SERVES).contains(&(ServiceKind::Cameras as u64)) {
             return 0;
         }
-        let has_pipe = |number: &usize| self.pipes.iter().any(|pipe| pipe.usb == *number);
-        self.bound_cameras(process).into_iter().filter(has_pipe).count().max(1)
+        let cameras = self.bound_cameras(process).into_iter();
+        cameras.filter(|number| self.has_pipe(*number)).count().max(1)
     }
 }
 

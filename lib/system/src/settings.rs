@@ -19,7 +19,7 @@ use diapason_contract::endpoint;
 use diapason_contract::link::ENABLE;
 use diapason_contract::settings::{self as usbd, Values};
 use diapason_contract::sink;
-use diapason_contract::source::{SHAPES, SOURCES};
+use diapason_contract::source::{MessageShape, SHAPES, SOURCES};
 use diapason_contract::threads::ServiceKind;
 use toml::de::DeValue;
 
@@ -174,7 +174,7 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         settings.push(Setting::new(CONTRACTS, &contracts.words()));
     }
     let is_server = system.processes[usize::from(server)].program == usbd::PROGRAM;
-    let shapes = shapes(pipes());
+    let shapes = shapes(pipes().map(|pipe| (pipe.number.into(), pipe.shape)));
     if !shapes.is_empty() {
         settings.push(Setting::new(SHAPES, &shapes));
     }
@@ -225,15 +225,20 @@ impl System {
             controller.is_some_and(|controller| process.uses.contains(&controller.name))
         };
         let is_camera = |number: &usize| self.service_of(*number) == Some(ServiceKind::Cameras);
-        let has_pipe = |number: &usize| self.pipes.iter().any(|pipe| pipe.usb == *number);
         let all = (0..self.usb.len()).filter(|_| process.program == usbd::PROGRAM);
         let all = all.filter(is_driven).filter(is_camera);
-        let (mut cameras, others): (Vec<usize>, Vec<usize>) = all.partition(has_pipe);
+        let (mut cameras, others): (Vec<usize>, Vec<usize>) =
+            all.partition(|number| self.has_pipe(*number));
         if cameras.is_empty() && process.setting(usbd::STREAMS).is_empty() {
             return Vec::new();
         }
         cameras.extend(others);
         cameras
+    }
+
+    /// Returns whether a pipe comes from the USB device with this number, or goes to it.
+    pub(crate) fn has_pipe(&self, usb: usize) -> bool {
+        self.pipes.iter().any(|pipe| pipe.usb == usb)
     }
 
     /// Returns the service for the USB device with this number: that of its pipes, if it has pipes
@@ -369,13 +374,14 @@ fn contracts<'p>(pipes: impl Iterator<Item = &'p PipeSpec>) -> Contracts {
     contracts
 }
 
-/// Returns the shapes of the messages of sources, up to the last one with a pipe.
-fn shapes<'p>(pipes: impl Iterator<Item = &'p PipeSpec>) -> Vec<u64> {
+/// Returns the shapes of the messages of sources, up to the last one with a pipe, from the number
+/// and the shape of each pipe.
+pub(crate) fn shapes(pipes: impl Iterator<Item = (usize, MessageShape)>) -> Vec<u64> {
     let mut shapes = [0; SOURCES.len()];
-    for pipe in pipes {
-        let place = usize::from(pipe.number).checked_sub(can::CHANNELS);
-        if let Some(shape) = place.and_then(|place| shapes.get_mut(place)) {
-            *shape = pipe.shape.word();
+    for (number, shape) in pipes {
+        let place = number.checked_sub(can::CHANNELS);
+        if let Some(word) = place.and_then(|place| shapes.get_mut(place)) {
+            *word = shape.word();
         }
     }
     let length = shapes.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);

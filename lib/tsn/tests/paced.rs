@@ -97,13 +97,7 @@ fn late_threads_keep_windows_and_bounds() {
         let random = &mut Random::stream(121, seed);
         let guard = random.below(1_200);
         let (gates, flows) = port(random, guard);
-        let planned: Vec<TrafficFlow> = flows
-            .iter()
-            .map(|it| {
-                let wire_ns = frame_ns(RATE, it.wire_ns as usize);
-                TrafficFlow { wire_ns, ..*it }.paced(guard)
-            })
-            .collect();
+        let planned = planned(&flows, guard);
         let shaping = [Shaping::Strict; CLASSES];
         let model = PortModel { gates: &gates, rate: RATE, shaping: &shaping, flows: &planned };
         let Ok(delays) = model.delays() else { continue };
@@ -121,6 +115,15 @@ fn late_threads_keep_windows_and_bounds() {
         }
     }
     assert!(checked > 20_000 && close > checked / 200, "{close} of {checked}");
+}
+
+/// Returns flows of so many bytes as the model of a port has them whose thread is late by a guard.
+fn planned(flows: &[TrafficFlow], guard: u64) -> Vec<TrafficFlow> {
+    let paced = |it: &TrafficFlow| {
+        let wire_ns = frame_ns(RATE, it.wire_ns as usize);
+        TrafficFlow { wire_ns, ..*it }.paced(guard)
+    };
+    flows.iter().map(paced).collect()
 }
 
 /// Returns some flows in step with the gates: frames come in a part of each n-th cycle.
@@ -171,11 +174,7 @@ fn frames_in_step_have_left_by_the_latest_end() {
         let guard = random.below(1_200);
         let (gates, mut flows) = port(random, guard);
         stepping(random, &gates, &mut flows);
-        let paced = |it: &TrafficFlow| {
-            let wire_ns = frame_ns(RATE, it.wire_ns as usize);
-            TrafficFlow { wire_ns, ..*it }.paced(guard)
-        };
-        let planned: Vec<TrafficFlow> = flows.iter().map(paced).collect();
+        let planned = planned(&flows, guard);
         let shaping = [Shaping::Strict; CLASSES];
         let model = PortModel { gates: &gates, rate: RATE, shaping: &shaping, flows: &planned };
         let Ok(delays) = model.delays() else { continue };

@@ -193,16 +193,10 @@ impl Plant<'_> {
         Ok([clocks, lost].map(|contract| Waking { contract, work, wakes: true }).into())
     }
 
-    /// Returns the VCPU of the driver, which has to be its own.
+    /// Returns the VCPU of the driver. It is its own: the plan refuses strangers on it.
     fn supply_of_driver(&self, driver: u16) -> Result<Supply, Missing> {
         let (system, core) = (self.system, self.core);
         let process = &system.processes[usize::from(driver)];
-        let others = system.processes.iter().filter(|other| other.vcpu == process.vcpu).count() > 1;
-        let may = process.vcpu.map(|vcpu| system.vcpus[usize::from(vcpu)].allowed & !(1 << driver));
-        if others || may.is_some_and(|others| others != 0) {
-            let what = format!("another process may use the VCPU of `{}`", process.name);
-            return Err((what, format!("give `{}` a VCPU of its own", process.name)));
-        }
         let place = core.mains.iter().position(|number| Some(*number) == process.vcpu);
         place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {
             let what = format!("`{}` has no VCPU that gets its budget", process.name);

@@ -24,11 +24,11 @@ use crate::{pipe, plugged::UsbModel, sources, usb};
 use diapason_abi::PRIORITIES;
 use diapason_abi::archive::STACK_BYTES_MAX;
 use diapason_abi::layout::HEAP_PAGES_MAX;
-use diapason_contract::can::{CHANNELS, CanInterface, INTERFACES};
+use diapason_contract::can::{CanInterface, INTERFACES};
 use diapason_contract::mode::MODES;
 use diapason_contract::needs::CONTROLLER;
 use diapason_contract::settings::{CLIENTS, CRITICAL, MOST, PROGRAM, SERVES, SETTINGS, STREAMS};
-use diapason_contract::source::{SHAPES, SOURCES};
+use diapason_contract::source::SHAPES;
 use diapason_contract::threads::{ServiceKind, services};
 use toml::Spanned;
 use toml::de::DeTable;
@@ -113,13 +113,8 @@ impl<'d> Server<'d> {
         }
         let interfaces = server.interfaces().map(|(_, interface)| interface.word()).collect();
         server.settings.push((INTERFACES, interfaces));
-        let mut shapes = vec![0; SOURCES.len()];
-        for pipe in &declared.pipes {
-            let place = pipe::number(declared, pipe).and_then(|it| it.checked_sub(CHANNELS));
-            if let Some(shape) = place.and_then(|place| shapes.get_mut(place)) {
-                *shape = sources::shape(declared, pipe).word();
-            }
-        }
+        let shaped = |pipe| Some((pipe::number(declared, pipe)?, sources::shape(declared, pipe)));
+        let shapes = settings::shapes(declared.pipes.iter().filter_map(shaped));
         server.settings.push((SHAPES, shapes));
         server
     }
