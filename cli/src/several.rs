@@ -209,8 +209,12 @@ impl Several {
         let systems: Vec<&System> = parts.iter().map(|(_, system)| system).collect();
         let built = Built { marked, ..project::build(workspace, path, &systems)? };
         let mut sessions = Vec::new();
-        for (name, system) in parts {
-            let plan = Plan::of(&system);
+        let (names, systems): (Vec<String>, Vec<System>) = parts.into_iter().unzip();
+        let plans = match joined {
+            Joined::By(_) => systems.iter().map(Plan::of).collect(),
+            Joined::Cores => Plan::of_cores(&systems),
+        };
+        for (name, plan) in names.into_iter().zip(plans) {
             let mut session = Session::planned(plan, built.clone(), options, unproved)?;
             session.proved &= forms;
             let own = flows.iter().filter(|(part, _)| *part == sessions.len());

@@ -54,7 +54,7 @@ impl Simulated {
     /// Loads every program of `archive`. Also returns which were refused, one bit each.
     pub fn load(
         archive: &Archive<'_>,
-        bus: Bus,
+        mut bus: Bus,
         region: Region,
         commons: &mut Commons,
     ) -> Result<(Simulated, u64), StartError> {
@@ -70,6 +70,9 @@ impl Simulated {
             }
             programs.push(loaded.ok());
         }
+        // What cores have in common is there from boot on, and nobody takes it away.
+        let common = (0u16..).zip(archive.segments()).filter(|(_, it)| it.common && it.dma);
+        common.for_each(|(segment, _)| bus.note_segment(segment, true));
         let segments: std::io::Result<_> =
             archive.segments().map(|segment| commons.segment(&segment)).collect();
         let machine = Simulated {

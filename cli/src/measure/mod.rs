@@ -70,7 +70,7 @@ pub fn measure(request: &MeasureRequest) -> Result<u8, Failure> {
     let measured = counted(&session, &run, &request.system, request.margin)?;
     let judge = |changes: &[Revision]| {
         let cores = cores_changed(&request.system, &revised(&text, changes)).ok()?;
-        Some(cores.iter().map(|it| Plan::of(it).findings.len()).sum())
+        Some(Plan::of_cores(&cores).iter().map(|plan| plan.findings.len()).sum())
     };
     let chosen = propose::choose(&measured, judge);
     if request.write && !chosen.changes.is_empty() {

@@ -196,7 +196,7 @@ fn works(
 fn pipes(threads: &Threads<'_>, with_margin: &impl Fn(u64) -> u64) -> Vec<(String, u64)> {
     let Accounts { works, turns, .. } = threads.accounts;
     let longer = |pipe: &PipeSpec| {
-        let reader = threads.first_of(pipe.process);
+        let reader = threads.first_of(pipe.process()?);
         let named = works.iter().filter(|((_, thread), _)| *thread == reader);
         let named = named.map(|(_, seen)| seen.longest_ns).max();
         let longest = named.or_else(|| Some(turns.get(&reader)?.longest_ns))?;

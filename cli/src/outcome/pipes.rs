@@ -121,8 +121,8 @@ pub struct PipePromise {
     pub drift: u32,
     /// Messages a second that its contract allows.
     pub rate: u64,
-    /// The pipe's place among the pipes of the description.
-    pub place: usize,
+    /// The pipe's place among the pipes of the description, if its device is of this core.
+    pub place: Option<usize>,
     /// A run of so long without a message is an alarm.
     pub patience_ns: u64,
     /// The pipe's messages bear times of their device: without any, only the way from the server is
@@ -131,30 +131,44 @@ pub struct PipePromise {
 }
 
 impl PipePromise {
-    /// Returns the promise of every pipe with a bill.
+    /// Returns the promise of every pipe with a bill and an end on this core.
     #[must_use]
     pub fn of(system: &System, plan: &Plan) -> Vec<PipePromise> {
+        let patience_ns = patience(system);
         let pipes = system.pipes.iter().zip(&plan.pipes).enumerate();
-        let promise = pipes.filter_map(|(place, (pipe, piped))| {
+        let own = pipes.filter_map(|(place, (pipe, piped))| {
             let bill = piped.bill.as_ref().ok()?;
-            Some(PipePromise {
-                name: pipe.name.clone(),
-                way: pipe.way,
-                reader: pipe.process.into(),
-                channel: pipe.number,
-                bound_ns: bill.total.0,
-                taken_ns: taken(bill, pipe.way),
-                through_ns: through(pipe, bill),
-                least_ns: bill.least.0,
-                slots: bill.slots,
-                drift: system.usb.get(pipe.usb).map_or(USUAL_DRIFT, |plug| plug.drift),
-                rate: pipe.rate,
-                place,
-                patience_ns: patience(system),
-                is_stamped: pipe.shape.bytes == 0 || pipe.shape.stamp.is_some(),
-            })
+            let drift = system.usb.get(pipe.usb).map_or(USUAL_DRIFT, |plug| plug.drift);
+            let (reader, place) = (pipe.process()?.into(), Some(place));
+            let promise = PipePromise::of_bill(pipe, bill);
+            Some(PipePromise { reader, drift, place, patience_ns, ..promise })
         });
-        promise.collect()
+        let far = plan.far.iter().filter_map(|far| {
+            let promise = PipePromise::of_bill(&far.pipe, far.piped.bill.as_ref().ok()?);
+            let (reader, drift) = (far.reader.into(), far.drift);
+            Some(PipePromise { reader, drift, patience_ns, ..promise })
+        });
+        own.chain(far).collect()
+    }
+
+    /// Returns the promise of a pipe with this bill, without what its core decides.
+    fn of_bill(pipe: &PipeSpec, bill: &Bill) -> PipePromise {
+        PipePromise {
+            name: pipe.name.clone(),
+            way: pipe.way,
+            reader: 0,
+            channel: pipe.number,
+            bound_ns: bill.total.0,
+            taken_ns: taken(bill, pipe.way),
+            through_ns: through(pipe, bill),
+            least_ns: bill.least.0,
+            slots: bill.slots,
+            drift: USUAL_DRIFT,
+            rate: pipe.rate,
+            place: None,
+            patience_ns: 0,
+            is_stamped: pipe.shape.bytes == 0 || pipe.shape.stamp.is_some(),
+        }
     }
 
     /// Returns the longest until the server had taken it.
@@ -197,7 +211,7 @@ impl PipePromise {
 
     /// Returns the simulator's view of it, if the simulator looked.
     pub(super) fn truth<'o>(&self, outcome: &'o Outcome) -> Option<&'o Truth> {
-        outcome.truth.get(self.place)?.as_ref()
+        outcome.truth.get(self.place?)?.as_ref()
     }
 
     /// Nothing at all came: that none was late says nothing.
@@ -305,7 +319,7 @@ fn through(pipe: &PipeSpec, bill: &Bill) -> Option<u64> {
 /// Returns when the server has taken a message at the latest.
 fn taken(bill: &Bill, way: PipeDirection) -> u64 {
     match way {
-        PipeDirection::FromDevice => bill.before(What::User).0,
+        PipeDirection::FromDevice => (bill.before(What::User) - bill.value(What::Look)).0,
         PipeDirection::ToDevice => (bill.value(What::Written) + bill.value(What::Taken)).0,
     }
 }

@@ -10,7 +10,7 @@ use diapason_plan::pipes::{NoBill, Piped};
 use diapason_system::{PipeDirection, PipeSpec, System};
 
 /// The columns of pipes from devices, in the order in which a message meets them.
-const INPUT: [(What, &str); 9] = [
+const INPUT: [(What, &str); 10] = [
     (What::Asked, "asked"),
     (What::Request, "wait"),
     (What::Bus, "bus"),
@@ -19,6 +19,7 @@ const INPUT: [(What, &str); 9] = [
     (What::TopHalf, "top half"),
     (What::BottomHalf, "bottom half"),
     (What::Driver, "driver"),
+    (What::Look, "look"),
     (What::User, "user"),
 ];
 /// The items of pipes to devices.

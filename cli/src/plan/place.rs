@@ -130,7 +130,8 @@ impl Room<'_> {
         let Some(systems) = self.placed(sets.len() as u16, &core_of) else {
             return Verdict::DoesNotHold;
         };
-        let verdicts: Vec<Verdict> = systems.iter().map(|it| Plan::of(it).verdict()).collect();
+        let plans = Plan::of_cores(&systems);
+        let verdicts: Vec<Verdict> = plans.iter().map(Plan::verdict).collect();
         let first = [Verdict::DoesNotHold, Verdict::Holds];
         let worst = first.into_iter().find(|verdict| verdicts.contains(verdict));
         worst.unwrap_or(Verdict::PromisesNothing)

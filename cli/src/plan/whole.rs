@@ -40,7 +40,12 @@ impl Whole<'_> {
                 Whole { parts: vec![part(String::new(), system)], noun: None, network: None }
             }
             Description::Cores(cores) => {
-                let parts = cores.iter().map(|system| part(system.core.to_string(), system));
+                let parts = cores.iter().zip(Plan::of_cores(cores)).map(|(system, plan)| Part {
+                    name: system.core.to_string(),
+                    system,
+                    plan,
+                    witnesses: None,
+                });
                 Whole { parts: parts.collect(), noun: Some("core"), network: None }
             }
             Description::Several(list) => {

@@ -3,7 +3,7 @@
 use super::Facts;
 use super::svg::Picture;
 use crate::plan::chains::processes;
-use diapason_system::{ServerSpec, System};
+use diapason_system::{PipeSpec, ServerSpec, System};
 
 const WIDTH: f64 = 960.0;
 const BOX: (f64, f64) = (170.0, 34.0);
@@ -53,16 +53,17 @@ impl Layout<'_> {
     /// Gives everything its place, and returns how many rows there are.
     fn fill(&mut self) -> usize {
         let system = self.system;
-        let piped: Vec<usize> = system.pipes.iter().map(|pipe| usize::from(pipe.process)).collect();
+        let ends = system.pipes.iter().filter_map(|pipe| Some((pipe, pipe.process()?.into())));
+        let piped: Vec<(&PipeSpec, usize)> = ends.collect();
         let servers: Vec<usize> = servers(system);
         let all = 0..system.processes.len();
-        let others = all.filter(|p| !piped.contains(p) && !servers.contains(p));
+        let others = all.filter(|p| !piped.iter().any(|(_, end)| end == p) && !servers.contains(p));
         let others: Vec<usize> = others.collect();
         let right = piped.len().max(system.usb.len()).max(1);
         let middle = ROW * right as f64 / 2.0 - ROW / 2.0 + 10.0;
         let place = |column: usize, row: f64| (COLUMNS[column], 10.0 + ROW * row);
-        for (row, reader) in piped.iter().enumerate() {
-            let (at, pipe) = (place(3, row as f64), &system.pipes[row]);
+        for (row, (pipe, reader)) in piped.iter().enumerate() {
+            let at = place(3, row as f64);
             self.wires.push([(COLUMNS[2], middle), at]);
             self.process(at, *reader, format!("{}, {}/s", pipe.name, pipe.rate));
         }

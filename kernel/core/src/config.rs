@@ -168,7 +168,7 @@ impl Pools<'_> {
             place.common = record.common;
             if record.dma {
                 place.dma = Id::new(given.frames);
-                given.frames += record.pages as u16;
+                given.frames += if record.common { 0 } else { record.pages as u16 };
             }
         }
         for (place, record) in self.devices.iter_mut().zip(archive.devices()) {

@@ -75,8 +75,8 @@ pub trait Machine: UserMemory {
     /// registers. Nothing happens for a device that cannot.
     fn set_bus_master(&mut self, device: u16, enabled: bool);
 
-    /// Where devices find a segment declared for them, whose frames begin at `first`, one behind
-    /// the other. Below 4 GiB.
+    /// Where devices find a segment declared for them that a process has attached. Its frames begin
+    /// at `first`, one behind the other, unless it is in common with other cores. Below 4 GiB.
     fn bus_address(&mut self, segment: u16, first: FrameId) -> u64;
 
     /// Lets a device's interrupt through, or holds it back.

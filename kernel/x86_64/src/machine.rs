@@ -336,9 +336,9 @@ impl Machine for Metal {
         pci::set_bus_master(command, enabled);
     }
 
-    fn bus_address(&mut self, _segment: u16, first: FrameId) -> u64 {
+    fn bus_address(&mut self, segment: u16, _first: FrameId) -> u64 {
         // Devices see memory as the kernel does: an IOMMU changes no address.
-        self.frame(first)
+        paging::shared(self.segment_tables[segment as usize])
     }
 
     fn set_irq(&mut self, device: &DeviceRecord, enabled: bool) {

@@ -90,3 +90,9 @@ pub fn set_shared(table: u64, page: u32, frame: u64) {
     // SAFETY: a table made at boot for a segment.
     unsafe { *entry(table, u64::from(page)) = frame | PRESENT | WRITE | USER | NO_EXECUTE }
 }
+
+/// Returns the address of the first page that such a table shows.
+pub fn shared(table: u64) -> u64 {
+    // SAFETY: a table made at boot for a segment.
+    unsafe { *entry(table, 0) & ADDRESS }
+}

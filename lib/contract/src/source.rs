@@ -11,6 +11,13 @@ use crate::kinds::ServiceKind;
 use crate::{camera, disk, endpoint, sensor, sink};
 use diapason_abi::Nanos;
 
+/// The setting of a program with the numbers of the sources whose server is on another core. The
+/// server wakes nobody there, so the reader looks for messages itself. It follows from the pipes.
+pub const LOOKS: &str = "looks";
+
+/// Such a reader sleeps so long when it finds no message.
+pub const LOOK: Nanos = Nanos::from_micros(500);
+
 /// The abilities of an endpoint, as its driver says them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EndpointAttributes {
@@ -37,7 +44,7 @@ pub struct PipeSource {
     pub kind: ServiceKind,
     /// The segment of its pipe, and the bytes of that.
     pub pipe: (&'static str, u64),
-    /// The semaphore that its reader takes.
+    /// The semaphore that a reader on the core of the server takes.
     pub ready: &'static str,
     /// How its messages come.
     pub form: MessageForm,
@@ -75,6 +82,12 @@ pub struct SharedPlaces {
 }
 
 impl MessageForm {
+    /// Returns whether the server tells messages as they come, and nobody asks for them.
+    #[must_use]
+    pub const fn is_told(&self) -> bool {
+        matches!(self, MessageForm::Packet | MessageForm::Picture(_))
+    }
+
     /// Returns whether messages go to the device.
     #[must_use]
     pub const fn is_written(self) -> bool {

@@ -4,12 +4,13 @@ use crate::Plan;
 use crate::chains::{Chained, processes};
 use crate::pipes::Piped;
 use crate::sockets::Socketed;
+use crate::verdict::FarPiped;
 use diapason_abi::Nanos;
 use diapason_analysis::server::IoVcpu;
 use diapason_costs::KERNEL;
 use diapason_pipe::bill::What;
 use diapason_system::{
-    ChainSpec, PipeDirection, PipeSpec, SemaphoreKind, ServerSpec, System, UdpPort,
+    ChainSpec, PipeDirection, PipeSpec, SemaphoreKind, ServerSpec, System, UdpPort, VcpuSpec,
 };
 
 /// The plan's assumptions about the kernel, VCPUs and devices.
@@ -116,11 +117,19 @@ impl Plan {
     /// Returns whether an I/O VCPU serves an end of a pipe, so that its work is in a bill.
     fn is_in_a_bill(&self, vcpu: u16) -> bool {
         let system = self.system();
-        let ServerSpec::Io { serves, .. } = &system.vcpus[usize::from(vcpu)].server else {
-            return false;
+        let VcpuSpec { server, name, allowed, .. } = &system.vcpus[usize::from(vcpu)];
+        let ServerSpec::Io { serves, .. } = server else { return false };
+        // It serves nobody on another core, so a pipe that leads there is known by its thread.
+        let is_its_half = |pipe: &PipeSpec| {
+            let home = pipe.source().map(|source| source.home.vcpu);
+            allowed >> pipe.server & 1 == 1 && home.is_some_and(|home| home == name)
         };
-        let ends =
-            system.pipes.iter().filter_map(|it| system.processes[usize::from(it.process)].vcpu);
+        let mut far = system.pipes.iter().filter(|pipe| pipe.process().is_none());
+        if far.any(is_its_half) {
+            return true;
+        }
+        let near = system.pipes.iter().filter_map(PipeSpec::process);
+        let ends = near.filter_map(|process| system.processes[usize::from(process)].vcpu);
         let bounded =
             system.sockets.iter().zip(&self.sockets).filter(|(_, it)| it.bill().is_some());
         let readers =
@@ -137,7 +146,12 @@ impl Plan {
         let of_pipe = |(pipe, piped): (&PipeSpec, &Piped)| {
             let item = piped.bill.as_ref().ok().and_then(|bill| bill.item(What::User));
             let relies = item.is_some_and(|item| !item.basis.may_merge());
-            pipe.way == PipeDirection::FromDevice && own(pipe.process) && relies
+            let process = pipe.process();
+            pipe.way == PipeDirection::FromDevice && process.is_some_and(own) && relies
+        };
+        let of_far = |it: &FarPiped| {
+            let item = it.piped.bill.as_ref().ok().and_then(|bill| bill.item(What::User));
+            own(it.reader) && item.is_some_and(|item| !item.basis.may_merge())
         };
         let of_chain = |(chain, chained): (&ChainSpec, &Chained)| {
             let Ok(bill) = &chained.bill else { return false };
@@ -149,6 +163,7 @@ impl Plan {
             own(socket.process) && item.is_some_and(|item| !item.basis.may_merge())
         };
         system.pipes.iter().zip(&self.pipes).any(of_pipe)
+            || self.far.iter().any(of_far)
             || system.sockets.iter().zip(&self.sockets).any(of_socket)
             || system.chains.iter().zip(&self.chains).any(of_chain)
     }

@@ -108,7 +108,7 @@ impl Plant<'_> {
             }
             late = heard;
         }
-        let reader = self.system.process_name(pipe.process).unwrap_or_default();
+        let reader = self.end_name(pipe);
         let what = format!("`{reader}` may ask for a message of `{}` a period late", pipe.name);
         Err((what, format!("give `{reader}` a larger budget, or a shorter period")))
     }

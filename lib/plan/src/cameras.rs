@@ -106,7 +106,7 @@ impl Client {
         // The bill of a pipe counts how long its reader has places.
         let reads = |process: u16| {
             let mut pipes = system.pipes.iter().filter(|pipe| pictures::is_of(pipe));
-            pipes.any(|pipe| pipe.process == process)
+            pipes.any(|pipe| pipe.ends_at(process))
         };
         let others = processes.filter(|(process, _)| {
             *process != number && returned.allowed >> process & 1 == 1 && !reads(*process)

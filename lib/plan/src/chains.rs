@@ -130,7 +130,8 @@ impl Plant<'_> {
     fn first(&self, from: usize, step: Nanos, service: &Supply) -> Result<Nanos, NoBill> {
         let inbound = self.inbound(from).map_err(no_bill)?;
         let (wake, taking) = (Nanos::ZERO, Taking::Each);
-        let service = &self.reporting(self.system.pipes[from].process, service);
+        let (_, process) = self.end(&self.system.pipes[from]).map_err(no_bill)?;
+        let service = &self.reporting(process, service);
         let stages = inbound.stages(User { message: step, wake, taking, service });
         let bill = self
             .with_traffic((from, inbound.own), |traffic| input(&stages, traffic))
@@ -208,8 +209,8 @@ fn sampled(chain: &ChainSpec, place: usize) -> Option<Nanos> {
 /// Returns all processes of a chain.
 #[must_use]
 pub fn processes(chain: &ChainSpec, system: &System) -> Vec<u16> {
-    let first = system.pipes[usize::from(chain.from)].process;
-    std::iter::once(first).chain(chain.links.iter().map(|link| link.process)).collect()
+    let first = system.pipes[usize::from(chain.from)].process();
+    first.into_iter().chain(chain.links.iter().map(|link| link.process)).collect()
 }
 
 /// Returns the output of a chain: that of its last leg, later and so perhaps at once.

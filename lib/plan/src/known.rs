@@ -11,7 +11,7 @@ use crate::blocks;
 use crate::missing::Missing;
 use crate::pictures;
 use crate::pipes::{Inbound, Plant};
-use crate::supplies::supply_among;
+use crate::supplies::{own_supply, supply_among};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{BottomHalf, Supply};
 use diapason_pipe::bill::{Interrupts, Service, Taking, Traffic, User, What, input};
@@ -94,11 +94,17 @@ impl Plant<'_> {
     /// Returns the supply of a pipe's reader, with what follows if its bottom half finds grants.
     pub(crate) fn joined(&self, index: usize, inbound: &Inbound) -> Result<Supply, Missing> {
         let pipe = &self.system.pipes[index];
-        let supply = self.supply_behind(inbound, pipe.process)?;
+        let (home, process) = self.end(pipe)?;
+        if pipe.process().is_none() {
+            // No bottom half of another core delays it.
+            return own_supply(process, home.system, home.core);
+        }
+        let supply = self.supply_behind(inbound, process)?;
         let Inbound { place, ref half, .. } = *inbound;
-        let vcpu = self.system.processes[usize::from(pipe.process)].vcpu;
+        let vcpu = self.system.processes[usize::from(process)].vcpu;
         let reader = self.core.mains.iter().position(|number| Some(*number) == vcpu);
-        let (Some(known), Some(reader), true) = (half.known(), reader, self.adds_up(pipe)) else {
+        let (Some(known), Some(reader), true) = (half.known(), reader, self.adds_up(pipe, process))
+        else {
             return Ok(supply);
         };
         let stages = inbound.stages(nobody(half));
@@ -112,10 +118,10 @@ impl Plant<'_> {
     /// Returns whether the items of a pipe's bill matter only in their sum. Of other pipes the time
     /// of the reader alone decides something else, too: how often it helps with a mutex, how long
     /// places are away, or when it asks a disk. And a bottom half that rests is not pending.
-    fn adds_up(&self, pipe: &PipeSpec) -> bool {
+    fn adds_up(&self, pipe: &PipeSpec, process: u16) -> bool {
         let rests = self.driver(pipe).home.pace > Nanos::ZERO;
         let others = pictures::is_of(pipe) || blocks::is_of(pipe);
-        !rests && !others && self.mutexes.shared_by(pipe.process).is_none()
+        !rests && !others && self.mutexes.shared_by(process).is_none()
     }
 
     /// Returns the supply of a process whose messages come through this bottom half.

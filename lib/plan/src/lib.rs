@@ -53,7 +53,7 @@ pub use network::{
     LinkEnd, NetworkPlan, OtherWay, flow_legs,
 };
 pub use refusal::share;
-pub use verdict::{Plan, Sum, Verdict};
+pub use verdict::{FarPiped, Plan, Sum, Verdict};
 
 use diapason_abi::Nanos;
 

@@ -29,8 +29,9 @@ use diapason_system::{CanTraffic, PipeDirection, PipeSpec, System, Tpipe};
 impl Plant<'_> {
     pub(crate) fn output(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
-        let writer = own_supply(pipe.process, self.system, self.core)?;
-        let told = self.reporting(pipe.process, &writer).any(self.calls.of_writer());
+        let (_, process) = self.end(pipe)?;
+        let writer = own_supply(process, self.system, self.core)?;
+        let told = self.reporting(process, &writer).any(self.calls.of_writer());
         let bill = self.output_of(index, &[contract(pipe)], told)?.map_err(NoBill::Refused);
         Ok(Piped { bill, equation_nine: None })
     }

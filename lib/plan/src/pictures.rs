@@ -198,7 +198,11 @@ fn keeps_up(system: &System, pipe: &PipeSpec, agreed: &Agreed) -> Result<(), Mis
 ///
 /// # Errors
 /// There may be no place for a transfer.
-pub(crate) fn whole(system: &System, pipe: &PipeSpec, mut bill: Bill) -> Result<Bill, Missing> {
+pub(crate) fn whole(
+    system: &System,
+    (pipe, reader): (&PipeSpec, &str),
+    mut bill: Bill,
+) -> Result<Bill, Missing> {
     let Agreed { messages, interval, even, .. } = agreed(system, pipe)?;
     // A place is the controller's, then the reader's until it is done with the piece, and then it
     // waits for the bottom half to look.
@@ -212,7 +216,6 @@ pub(crate) fn whole(system: &System, pipe: &PipeSpec, mut bill: Bill) -> Result<
              there are {PLACES}",
             human(away.0)
         );
-        let reader = system.process_name(pipe.process).unwrap_or_default();
         return Err((what, format!("give `{reader}` a larger budget, or a shorter period")));
     }
     // The end may come with the last piece. Each is anywhere in its interval.

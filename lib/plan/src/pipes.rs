@@ -16,18 +16,18 @@ use crate::pictures;
 use crate::reports::Reporting;
 use crate::sinks;
 use crate::supplies::{Half, own_supply};
-use diapason_abi::Nanos;
+use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::BottomHalf;
 use diapason_bus::{BusInstance, Direction, Speed, Transfer, packet_time};
 use diapason_contract::carried::Contract;
-use diapason_contract::source::{MessageForm, PipeSource};
+use diapason_contract::source::{LOOK, MessageForm, PipeSource};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Basis, Bill, BillRefusal, InterruptDemand, Interrupts, Service, Stage, StageTimes, Stages,
     Taking, Telling, Traffic, Transfers, User, What, equation_nine, input, top_half,
 };
 use diapason_pipe::size::Bucket;
-use diapason_system::{ChainSpec, PipeDirection, PipeSpec, System};
+use diapason_system::{ChainSpec, PipeDirection, PipeEnd, PipeSpec, System};
 
 /// The largest packet of a bulk endpoint of high speed.
 const PACKET: u32 = 512;
@@ -104,6 +104,8 @@ pub(crate) struct Plant<'a> {
     pub(crate) core: &'a Core,
     pub(crate) calls: Calls,
     pub(crate) mutexes: &'a Mutexes<'a>,
+    /// All cores of the host, if readers of its pipes may be on others.
+    pub(crate) cores: &'a [Plant<'a>],
 }
 
 /// The way of a device's messages to the server.
@@ -125,7 +127,42 @@ impl<'a> Plant<'a> {
         costs: &KernelTimes,
         mutexes: &'a Mutexes<'a>,
     ) -> Plant<'a> {
-        Plant { system, core, calls: Calls::new(costs), mutexes }
+        Plant { system, core, calls: Calls::new(costs), mutexes, cores: &[] }
+    }
+
+    /// Returns it with what is known of all cores of its host.
+    pub(crate) const fn among(self, cores: &'a [Plant<'a>]) -> Plant<'a> {
+        Plant { cores, ..self }
+    }
+
+    /// Returns the process at the end of a pipe, and its core.
+    pub(crate) fn end(&self, pipe: &PipeSpec) -> Result<(&Plant<'a>, u16), Missing> {
+        match pipe.end {
+            PipeEnd::Here(process) => Ok((self, process)),
+            PipeEnd::Beyond { core, process } => {
+                let home = self.cores.get(usize::from(core));
+                home.map(|home| (home, process)).ok_or_else(|| {
+                    let what = format!("the reader is on core {core}, which is not planned here");
+                    (what, "plan all cores of the host together".to_owned())
+                })
+            }
+        }
+    }
+
+    /// Returns the name of the process at the end of a pipe.
+    pub(crate) fn end_name(&self, pipe: &PipeSpec) -> &str {
+        let Ok((home, process)) = self.end(pipe) else { return "the reader" };
+        home.system.process_name(process).unwrap_or_default()
+    }
+
+    /// Returns the longest time of a wake-up of a pipe's reader, and what wakes it.
+    fn wakes(&self, pipe: &PipeSpec) -> Result<(Nanos, Taking), Missing> {
+        if pipe.process().is_some() {
+            return Ok((self.calls.of_reader(), Taking::Each));
+        }
+        let (home, _) = self.end(pipe)?;
+        let ready = interrupts(Nanos::ZERO, Nanos::ZERO, home.core)?.top_half;
+        Ok((home.calls.of(CallNumber::SleepUntil), Taking::Looking { every: LOOK, ready }))
     }
 }
 
@@ -136,8 +173,12 @@ impl Plant<'_> {
         let pipe = &self.system.pipes[index];
         let to_device = pipe.way == PipeDirection::ToDevice;
         let to_channel = to_device && !sinks::is_of(pipe);
-        let own = || own_supply(pipe.process, self.system, self.core).err();
-        let locks = if to_device { Vec::new() } else { self.mutexes.lacks(pipe.process) };
+        let (home, process) = match self.end(pipe) {
+            Ok(end) => end,
+            Err(missing) => return vec![missing],
+        };
+        let own = || own_supply(process, home.system, home.core).err();
+        let locks = if to_device { Vec::new() } else { home.mutexes.lacks(process) };
         let asked = [
             self.locks_nothing(pipe.server).err(),
             self.half(pipe, Half::Receives).err(),
@@ -167,26 +208,23 @@ impl Plant<'_> {
         self.reads_no_other(index)?;
         let work = self.work_of_end(pipe)? + self.asks(pipe);
         let supply = self.joined(index, inbound)?;
-        let reader = self.reporting(pipe.process, &supply);
+        let (home, process) = self.end(pipe)?;
+        let reader = home.reporting(process, &supply);
+        let (wake, taking) = self.wakes(pipe)?;
         let with_help = |help: Nanos| {
-            let user = User {
-                message: work + help,
-                wake: self.calls.of_reader(),
-                taking: Taking::Each,
-                service: &reader,
-            };
+            let user = User { message: work + help, wake, taking, service: &reader };
             let stages = inbound.stages(user);
             let nine = equation_nine(&stages, inbound.bus.worst);
             let mut bill =
                 self.with_traffic((index, inbound.own), |traffic| input(&stages, traffic))?;
             if let (Ok(pieces), true) = (&bill, pictures::is_of(pipe)) {
-                bill = Ok(pictures::whole(self.system, pipe, *pieces)?);
+                bill = Ok(pictures::whole(self.system, (pipe, self.end_name(pipe)), *pieces)?);
             }
             Ok(Piped { bill: bill.map_err(NoBill::Refused), equation_nine: Some(nine) })
         };
-        match self.mutexes.shared_by(pipe.process) {
+        match home.mutexes.shared_by(process) {
             None => with_help(Nanos::ZERO),
-            Some(mutex) => self.helping(pipe, mutex, &with_help),
+            Some(mutex) => home.helping(process, mutex, &with_help),
         }
     }
 
@@ -195,14 +233,14 @@ impl Plant<'_> {
     /// others lock the mutex again and again while it waits for budget.
     fn helping(
         &self,
-        pipe: &PipeSpec,
+        process: u16,
         mutex: &str,
         with_help: &dyn Fn(Nanos) -> Result<Piped, Missing>,
     ) -> Result<Piped, Missing> {
-        if let Some(missing) = self.mutexes.lacks(pipe.process).into_iter().next() {
+        if let Some(missing) = self.mutexes.lacks(process).into_iter().next() {
             return Err(missing);
         }
-        let vcpu = self.system.processes[usize::from(pipe.process)].vcpu;
+        let vcpu = self.system.processes[usize::from(process)].vcpu;
         let place = self.core.mains.iter().position(|number| Some(*number) == vcpu);
         let mut window = Nanos::ZERO;
         for _ in 0..WINDOWS_MAX {
@@ -216,7 +254,7 @@ impl Plant<'_> {
             }
             window = user.value;
         }
-        let reader = self.system.process_name(pipe.process).unwrap_or_default();
+        let reader = self.system.process_name(process).unwrap_or_default();
         Err((
             format!("`{reader}` may wait for budget while others hold the mutex `{mutex}`"),
             "give its VCPU a larger budget, or make the sections with the mutex shorter".to_owned(),
@@ -237,10 +275,10 @@ impl Plant<'_> {
     /// Returns the supply `service` of a thread with the ends of all pipes of its process, and of
     /// all chains that end with it.
     pub(crate) fn reporting<'s>(&self, process: u16, service: &'s dyn Service) -> Reporting<'s> {
-        let ends = self.system.pipes.iter().filter(|pipe| pipe.process == process).count();
+        let ends = self.system.pipe_ends(process);
         let ends_with = |chain: &&ChainSpec| match chain.links.last() {
             Some(link) => link.process == process,
-            None => self.system.pipes[usize::from(chain.from)].process == process,
+            None => self.system.pipes[usize::from(chain.from)].ends_at(process),
         };
         let chains = self.system.chains.iter().filter(ends_with).count();
         Reporting::new(service, &self.calls).of_ends((ends + chains).max(1) as u64)
@@ -250,19 +288,20 @@ impl Plant<'_> {
     /// that one while a message of this one waits, and no bill counts that.
     pub(crate) fn reads_no_other(&self, index: usize) -> Result<(), Missing> {
         let pipe = &self.system.pipes[index];
-        let mut others = (0..).zip(&self.system.pipes).filter(|(other, it)| {
-            *other != index && it.process == pipe.process && it.way == PipeDirection::FromDevice
-        });
-        let Some((_, other)) = others.next() else { return Ok(()) };
-        let process = self.system.process_name(pipe.process).unwrap_or_default();
-        let what = format!("`{process}` reads `{}` on the same thread", other.name);
-        Err((what, format!("let another process read `{}`", other.name)))
+        let (home, process) = self.end(pipe)?;
+        let near = home.system.pipes.iter().filter(|other| other.ends_at(process));
+        let near = near.filter(|other| other.way == PipeDirection::FromDevice);
+        let far = home.system.far.iter().filter(|other| other.process == process);
+        let mut all = near.map(|other| &other.name).chain(far.map(|other| &other.name));
+        let Some(other) = all.find(|other| **other != pipe.name) else { return Ok(()) };
+        let what = format!("`{}` reads `{other}` on the same thread", self.end_name(pipe));
+        Err((what, format!("let another process read `{other}`")))
     }
 
     /// Returns the longest time of the reader or writer of a pipe for a message. The work that its
     /// program declares must not be longer.
     pub(crate) fn work_of_end(&self, pipe: &PipeSpec) -> Result<Nanos, Missing> {
-        let process = self.system.process_name(pipe.process).unwrap_or_default();
+        let process = self.end_name(pipe);
         let said = missing::said(pipe.work_ns, process, "to the `[[pipe]]`")?;
         let message = self.driver(pipe).message;
         let mut works = self.system.works.iter().filter(|work| work.name == message);

@@ -88,9 +88,10 @@ impl Plant<'_> {
     pub(crate) fn sink(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
         self.has_time(index)?;
-        let writer = own_supply(pipe.process, self.system, self.core)?;
+        let (_, process) = self.end(pipe)?;
+        let writer = own_supply(process, self.system, self.core)?;
         let told = self.calls.of(CallNumber::SemUnlock);
-        let told = self.reporting(pipe.process, &writer).any(told);
+        let told = self.reporting(process, &writer).any(told);
         let own = Bucket { jitter: self.lateness(index)?, ..contract(pipe) };
         // The thread that hears of writes may have begun to rest.
         let rest = self.driver(pipe).home.pace;
@@ -118,7 +119,7 @@ impl Plant<'_> {
             }
             late = heard;
         }
-        let writer = self.system.process_name(pipe.process).unwrap_or_default();
+        let writer = self.end_name(pipe);
         let what = format!("the server may hear of a packet of `{}` a period late", pipe.name);
         Err((what, format!("give `{writer}` or `usb-sink` a larger budget, or a longer period")))
     }
@@ -149,17 +150,18 @@ impl Plant<'_> {
         if self.system.chains.iter().any(|chain| chain.to.map(usize::from) == Some(index)) {
             return Ok(Nanos::ZERO);
         }
-        self.locks_nothing(pipe.process)?;
+        let (_, process) = self.end(pipe)?;
+        self.locks_nothing(process)?;
         self.reads_no_other(index)?;
-        let writer = own_supply(pipe.process, self.system, self.core)?;
+        let writer = own_supply(process, self.system, self.core)?;
         let calls = [CallNumber::JobWait, CallNumber::SemUnlock].map(|call| self.calls.of(call));
         let job = self.work_of_end(pipe)? + calls[0] + calls[1];
-        let late = self.reporting(pipe.process, &writer).any(job);
+        let late = self.reporting(process, &writer).any(job);
         let period = contract(pipe).per;
         if late < period {
             return Ok(late);
         }
-        let name = self.system.process_name(pipe.process).unwrap_or_default();
+        let name = self.end_name(pipe);
         let what = format!(
             "`{name}` may write a packet {} after it is due, and has one every {}",
             human(late.0),

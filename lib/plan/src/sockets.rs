@@ -218,7 +218,7 @@ impl Plant<'_> {
         let process = &system.processes[usize::from(socket.process)];
         is_alone(socket.process, system)?;
         let others = system.sockets.iter().filter(|it| it.process == socket.process).count() > 1
-            || system.pipes.iter().any(|it| it.process == socket.process)
+            || system.pipe_ends(socket.process) > 0
             || system.tpipes.iter().any(|it| it.process == socket.process);
         if others {
             let what =

@@ -85,7 +85,6 @@ impl Plant<'_> {
     /// Returns the place of that I/O VCPU.
     pub(crate) fn place_of_half(&self, pipe: &PipeSpec, half: Half) -> Result<usize, Missing> {
         let system = self.system;
-        let process = &system.processes[usize::from(pipe.process)];
         let number = self.interface(pipe.server, pipe.usb);
         let driver = self.driver(pipe);
         let own = match half {
@@ -101,8 +100,15 @@ impl Plant<'_> {
         let any = half == Half::Receives && is_first && !is_granted(own);
         let server = system.process_name(pipe.server).unwrap_or_default();
         let is = |name: &str| name == own || any && name != SEND.vcpu;
-        self.io_place(pipe.server, pipe.process, is).ok_or_else(|| {
-            let name = &process.name;
+        let Some(process) = pipe.process() else {
+            // It serves the reader from afar: no VCPU of another core is in its list.
+            return self.io_place_of(pipe.server, is, |_| true).ok_or_else(|| {
+                let what = format!("`{server}` has no I/O VCPU `{own}`");
+                (what, format!("add `{own}`, an I/O VCPU, to `uses` of `{server}`"))
+            });
+        };
+        self.io_place(pipe.server, process, is).ok_or_else(|| {
+            let name = &system.processes[usize::from(process)].name;
             let (what, which) = match (half, is_first) {
                 (Half::Receives, true) => ("no I/O VCPU".to_owned(), "the I/O VCPU".to_owned()),
                 _ => (format!("no I/O VCPU `{own}`"), format!("`{own}`, an I/O VCPU")),
@@ -123,10 +129,20 @@ impl Plant<'_> {
         is: impl Fn(&str) -> bool,
     ) -> Option<usize> {
         let main = self.system.processes[usize::from(client)].vcpu?;
+        self.io_place_of(server, is, |serves| serves.contains(&main))
+    }
+
+    /// Returns the place of an I/O VCPU of a server, if its name and the VCPUs that it serves fit.
+    fn io_place_of(
+        &self,
+        server: u16,
+        is: impl Fn(&str) -> bool,
+        fits: impl Fn(&[u16]) -> bool,
+    ) -> Option<usize> {
         self.core.ios.iter().position(|number| {
             let vcpu = &self.system.vcpus[usize::from(*number)];
             let ServerSpec::Io { serves, .. } = &vcpu.server else { return false };
-            vcpu.allowed >> server & 1 == 1 && is(&vcpu.name) && serves.contains(&main)
+            vcpu.allowed >> server & 1 == 1 && is(&vcpu.name) && fits(serves)
         })
     }
 

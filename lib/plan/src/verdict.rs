@@ -14,7 +14,7 @@ use crate::tuned::Tuned;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{Admission, ClosedForm, Queue, Response, Unfit, breakdown};
 use diapason_costs::KernelTimes;
-use diapason_system::{CanNetwork, Diagnostics, System, UsbBus};
+use diapason_system::{CanNetwork, Diagnostics, PipeSpec, System, UsbBus};
 use std::sync::OnceLock;
 
 /// The statement of a sum against a bound about a system.
@@ -37,6 +37,18 @@ pub enum Verdict {
     PromisesNothing,
 }
 
+/// The plan of a pipe that a process of this core reads, and whose server is on another one.
+#[derive(Clone, Debug)]
+pub struct FarPiped {
+    /// The number of the process.
+    pub reader: u16,
+    /// The pipe, as the core of its server has it.
+    pub pipe: PipeSpec,
+    /// By how many millionths the clocks of its device and of the host run apart at most.
+    pub drift: u32,
+    pub piped: Piped,
+}
+
 /// Everything that can be told without running the system.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -54,6 +66,8 @@ pub struct Plan {
     pub jobs: Jobs,
     /// The bill of every pipe.
     pub pipes: Vec<Piped>,
+    /// The plans of pipes that come from the servers of other cores.
+    pub far: Vec<FarPiped>,
     /// The servers' costs of pipes that may be opened.
     pub tuned: Tuned,
     /// The promise for every socket.

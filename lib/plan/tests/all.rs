@@ -13,6 +13,7 @@ mod detours;
 mod endpoints;
 mod ethernet;
 mod extremes;
+mod far;
 mod flows;
 mod heard;
 mod interfaces;

@@ -253,7 +253,7 @@ fn pipes_and_traffic_of_the_bus_agree_with_its_messages() {
          usb = \"{}\"\nchannel = {}\n",
         plug.name, pipe.channel
     );
-    let process = &system.processes[usize::from(pipe.process)].name;
+    let process = &system.processes[usize::from(pipe.process().unwrap())].name;
     let own = |period: u64, at_once: u64| {
         let jitter = (at_once - 1) * period;
         format!(

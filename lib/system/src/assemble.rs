@@ -69,6 +69,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         endpoints: declared.endpoints.iter().map(|e| e.name.value.clone()).collect(),
         works: works(declared),
         pipes: pipe::pipes(declared),
+        far: declared.far.clone(),
         tpipes: tpipe::tpipes(declared, &names),
         states: state::states(declared),
         chains: chain::chains(declared),

@@ -15,6 +15,25 @@ pub enum PipeDirection {
     ToDevice,
 }
 
+/// The process at the end of a pipe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PipeEnd {
+    /// It is on the core of the server, and has this number.
+    Here(u16),
+    /// It is on another core, and has this number there.
+    Beyond { core: u16, process: u16 },
+}
+
+/// A pipe whose reader is on this core, and whose server is on another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FarPipe {
+    pub name: String,
+    /// Number of the process that reads.
+    pub process: u16,
+    /// The number of its source, as [`PipeSpec::number`].
+    pub number: u8,
+}
+
 /// Messages between a device and the thread at the other end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PipeSpec {
@@ -29,8 +48,8 @@ pub struct PipeSpec {
     /// Number of the process that drives the device.
     pub server: u16,
     pub way: PipeDirection,
-    /// Number of the process that reads or writes, on the VCPU of its first thread.
-    pub process: u16,
+    /// The process that reads or writes, on the VCPU of its first thread.
+    pub end: PipeEnd,
     /// Most messages a second, in the long run, rounded up.
     pub rate: u64,
     /// The time from one message to the next in the long run, in ns, if the description says that
@@ -51,6 +70,21 @@ pub struct PipeSpec {
 }
 
 impl PipeSpec {
+    /// Returns the number of the process that reads or writes, if it is on the server's core.
+    #[must_use]
+    pub const fn process(&self) -> Option<u16> {
+        match self.end {
+            PipeEnd::Here(process) => Some(process),
+            PipeEnd::Beyond { .. } => None,
+        }
+    }
+
+    /// Returns whether this process of the server's core reads or writes it.
+    #[must_use]
+    pub fn ends_at(&self, process: u16) -> bool {
+        self.process() == Some(process)
+    }
+
     /// Returns the source that it comes from, or the sink that it goes to. A pipe of a CAN
     /// interface has none.
     #[must_use]

@@ -1,19 +1,22 @@
 //! Several cores: which of them has what, and the description of each.
 //!
 //! A core is a system of its own: it has its processes, its objects, its devices and its share of
-//! the memory, and is checked, planned and booted like a host with one core. Two things reach
-//! another core, segments and doorbells; whatever else is used on several is refused here. So no
-//! other rule of this crate has to know of cores.
+//! the memory, and is checked, planned and booted like a host with one core. Segments and doorbells
+//! reach another core, and so do pipes whose readers look for messages themselves. Whatever else is
+//! used on several cores is refused here.
 
+use crate::carried::{FarPipe, PipeEnd};
 use crate::declared::{
-    Declared, DeclaredBell, DeclaredChain, DeclaredProcess, DeclaredVcpu, Dynamic, Named,
-    Supervision,
+    Declared, DeclaredBell, DeclaredChain, DeclaredPipe, DeclaredProcess, DeclaredVcpu, Dynamic,
+    Named, Supervision,
 };
 use crate::diagnostics::{Problem, Report};
 use crate::keys;
 use crate::limits::{INTERVALS, PAGE_BYTES};
 use crate::names::Names;
+use crate::pipe;
 use crate::source::{At, Span};
+use crate::sources;
 use crate::table::{Raw, Table};
 use std::collections::BTreeSet;
 
@@ -151,7 +154,13 @@ fn shared(declared: &Declared, report: &mut Report) {
     d.mailboxes.iter().for_each(|object| look("mailbox", &object.name));
     d.devices.iter().for_each(|object| look("device", &object.name));
     d.vcpus.iter().for_each(|object| look("VCPU", &object.name));
+    let of_pipe = |name: &str| {
+        let far = d.pipes.iter().filter(|pipe| d.crosses(pipe));
+        let mut places = far.filter_map(|pipe| sources::of(d, pipe)?.form.places());
+        places.any(|places| places.data.0 == name)
+    };
     let for_devices = d.segments.iter().filter(|segment| segment.what.dma);
+    let for_devices = for_devices.filter(|segment| !of_pipe(&segment.name.value));
     for_devices.for_each(|segment| look("segment for devices", &segment.name));
 }
 
@@ -208,7 +217,17 @@ fn cores_of_chain(declared: &Declared, chain: &DeclaredChain) -> Vec<u16> {
 /// Reports a chain whose threads are on several cores: each core is planned for itself.
 fn chained(declared: &Declared, chain: &DeclaredChain, report: &mut Report) {
     let cores = cores_of_chain(declared, chain);
-    if cores.len() > 1 {
+    let pipe = |name: &At<String>| declared.pipe(&name.value).map(|(_, pipe)| pipe);
+    let mut ends = chain.from.iter().chain(&chain.to).filter_map(pipe);
+    if let Some(pipe) = ends.find(|pipe| declared.crosses(pipe)) {
+        let (name, pipe) = (&chain.name, &pipe.name.value);
+        let title = format!(
+            "the chain `{}` has the pipe `{pipe}`, which leads to another core",
+            name.value
+        );
+        let help = "put its reader on the core of its server: each core is planned for itself";
+        report.push(Problem::new(&name.span, title, help));
+    } else if cores.len() > 1 {
         let cores: Vec<String> = cores.iter().map(u16::to_string).collect();
         let (name, cores) = (&chain.name, cores.join(" and "));
         let title = format!("the threads of chain `{}` are on cores {cores}", name.value);
@@ -253,7 +272,10 @@ fn part(whole: &Declared, core: u16) -> Declared {
     part.usb.retain(|plug| whole.controller_of(plug).is_none_or(at_home));
     part.buses.retain(|bus| on_controller(&bus.on));
     part.endpoints.retain(|endpoint| on_controller(&endpoint.on));
-    part.pipes.retain(|pipe| pipe.process.as_ref().is_some_and(|name| on(whole, name) == core));
+    part.pipes =
+        whole.pipes.iter().filter(|pipe| server_core(whole, pipe) == core).cloned().collect();
+    part.pipes.iter_mut().for_each(|pipe| pipe.beyond = beyond(whole, pipe));
+    part.far = far(whole, core);
     part.tpipes.retain(|pipe| pipe.process.as_ref().is_some_and(|name| on(whole, name) == core));
     part.states.retain(|state| state.is_on(whole, core));
     part.chains.retain(|chain| cores_of_chain(whole, chain).first() == Some(&core));
@@ -265,6 +287,36 @@ fn part(whole: &Declared, core: u16) -> Declared {
     }
     part.scheduling.fixed.iter_mut().for_each(|queue| queue.retain(at_home));
     part
+}
+
+/// Returns the core of the server of a pipe.
+fn server_core(declared: &Declared, pipe: &DeclaredPipe) -> u16 {
+    let server = declared.server_of(pipe.usb.as_ref());
+    server.map_or(0, |server| declared.processes[server].core.value)
+}
+
+/// Returns the end of a pipe, if that is on another core than its server.
+fn beyond(declared: &Declared, pipe: &DeclaredPipe) -> Option<PipeEnd> {
+    let (core, process) = place_of(declared, &pipe.process.as_ref()?.value)?;
+    (core != server_core(declared, pipe)).then_some(PipeEnd::Beyond { core, process })
+}
+
+/// Returns the core of a process, and its number there.
+fn place_of(declared: &Declared, name: &str) -> Option<(u16, u16)> {
+    let core = process(declared, name)?.core.value;
+    let mut there = declared.processes.iter().filter(|process| process.core.value == core);
+    let number = there.position(|process| process.name.value == name)?;
+    Some((core, number.try_into().ok()?))
+}
+
+/// Returns the pipes of other cores whose readers are on this one.
+fn far(declared: &Declared, core: u16) -> Vec<FarPipe> {
+    let far = declared.pipes.iter().filter_map(|pipe| {
+        let PipeEnd::Beyond { core: own, process } = beyond(declared, pipe)? else { return None };
+        let number = pipe::number(declared, pipe)?.try_into().ok()?;
+        (own == core).then(|| FarPipe { name: pipe.name.value.clone(), process, number })
+    });
+    far.collect()
 }
 
 /// Returns the core of what a fault or a pipe names: a process, a USB device or its controller.

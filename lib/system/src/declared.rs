@@ -2,12 +2,13 @@
 //! may refuse. Values are in range already; names are not resolved yet.
 
 use crate::can_network::{CanClass, CanScheduler};
-use crate::carried::PipeDirection;
+use crate::carried::{FarPipe, PipeDirection, PipeEnd};
 use crate::fault::kinds::FaultKind;
 use crate::limits::HUBS;
 use crate::mailbox::DeclaredMailbox;
 use crate::plugged::UsbModel;
 use crate::source::{At, Span};
+use crate::sources;
 use crate::state::StateField;
 use crate::system::{ProcessSpec, SemaphoreKind, ServerSpec};
 use diapason_abi::archive::PciFunction;
@@ -38,6 +39,8 @@ pub(crate) struct Declared {
     pub endpoints: Vec<DeclaredEndpoint>,
     pub works: Vec<DeclaredWork>,
     pub pipes: Vec<DeclaredPipe>,
+    /// Pipes of other cores whose readers are here.
+    pub far: Vec<FarPipe>,
     pub tpipes: Vec<DeclaredTpipe>,
     pub states: Vec<DeclaredState>,
     pub chains: Vec<DeclaredChain>,
@@ -93,11 +96,23 @@ impl Declared {
         let drives = |process: &DeclaredProcess| process.uses.iter().any(|used| used.value == *on);
         self.processes.iter().position(drives)
     }
+
+    /// Returns whether a pipe leads from the core of its server to a reader on another one. Pipes to
+    /// devices, of CAN channels, and of readers that ask their server cannot.
+    pub fn crosses(&self, pipe: &DeclaredPipe) -> bool {
+        let core = |number: Option<usize>| Some(self.processes[number?].core.value);
+        let reader = pipe.process.as_ref().and_then(|name| self.process(&name.value));
+        let (server, reader) = (core(self.server_of(pipe.usb.as_ref())), core(reader));
+        server.zip(reader).is_some_and(|(server, reader)| server != reader)
+            && sources::of(self, pipe)
+                .is_some_and(|it| it.form.is_told() && it.home.asked.is_none())
+    }
 }
 
 /// `[usbd]`: what the description says of the server that the table stands for.
 #[derive(Clone, Debug)]
 pub(crate) struct AskedServer {
+    pub core: u16,
     /// The settings that the table has: name and numbers.
     pub settings: Vec<(&'static str, Vec<u64>)>,
     /// Names of what it uses besides all that it needs.
@@ -396,6 +411,8 @@ pub(crate) struct DeclaredPipe {
     pub channel: At<u64>,
     /// Name of the process at the other end.
     pub process: Option<At<String>>,
+    /// The place of that process, if it is not on the server's core.
+    pub beyond: Option<PipeEnd>,
     pub rate: u64,
     pub period: Option<At<u64>>,
     pub bytes: Option<At<u64>>,

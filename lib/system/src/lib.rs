@@ -85,7 +85,9 @@ pub use can_names::ASSIGNED_MAX;
 pub use can_network::{
     CLOCKS_MAX, CanClass, CanController, CanMessage, CanNetwork, CanScheduler, CanSender, CanTime,
 };
-pub use carried::{ChainLink, ChainSpec, Handover, PipeDirection, PipeSpec, Tpipe};
+pub use carried::{
+    ChainLink, ChainSpec, FarPipe, Handover, PipeDirection, PipeEnd, PipeSpec, Tpipe,
+};
 pub use diagnostics::{Diagnostics, ProblemSummary};
 pub use explained::explained;
 pub use fault::kinds::{FaultKind, FaultTarget, InjectedFault, LIES};

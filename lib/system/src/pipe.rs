@@ -2,11 +2,12 @@
 //!
 //! A pipe is declared once. Its buffer (a segment) and the semaphore its reader waits for follow
 //! from it, and so do the rights of both ends: [`expand`] declares them as if they had been written
-//! out, so that every other rule holds for them too. A pipe to a device has, besides, the buffer of
+//! out, so that every other rule holds for them too. The reader of a pipe may be on another core than
+//! the server: it looks for messages by itself, and nobody wakes it. A pipe to a device has, besides, the buffer of
 //! what goes out, that of reports, and a mailbox; and the server is told that its channel has a
 //! client.
 
-use crate::carried::{PipeDirection, PipeSpec};
+use crate::carried::{PipeDirection, PipeEnd, PipeSpec};
 use crate::declared::{Declared, DeclaredPipe, DeclaredSegment, DeclaredUsb, Named};
 use crate::diagnostics::{Problem, Report};
 use crate::keys::{self, required};
@@ -68,6 +69,7 @@ pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
         way,
         usb,
         process,
+        beyond: None,
     };
     table.report_unknown();
     pipe
@@ -130,6 +132,7 @@ pub(crate) fn expand(declared: &mut Declared) {
         }) else {
             continue;
         };
+        let is_far = declared.crosses(&declared.pipes[index]);
         let mut names: Vec<At<String>> = Vec::new();
         let mut named = |name: &str| {
             let name = At::new(name.to_owned(), channel.span.clone());
@@ -148,7 +151,16 @@ pub(crate) fn expand(declared: &mut Declared) {
             declared.segments.push(segment(named(writes), bytes));
         }
         let asked = source.and_then(|source| source.home.asked);
-        for semaphore in [Some(ready), asked].into_iter().flatten() {
+        let told = (!is_far).then_some(ready);
+        if is_far && let Some(server) = server {
+            // The server gives it all the same. Nobody takes it.
+            let name = At::new(ready.to_owned(), channel.span.clone());
+            declared
+                .semaphores
+                .push(Named { name: name.clone(), what: SemaphoreKind::Counting(0) });
+            declared.processes[server].uses.push(name);
+        }
+        for semaphore in [told, asked].into_iter().flatten() {
             let name = named(semaphore);
             declared.semaphores.push(Named { name, what: SemaphoreKind::Counting(0) });
         }
@@ -182,7 +194,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     for (index, pipe) in declared.pipes.iter().enumerate() {
         source(declared, pipe.usb.as_ref(), &pipe.channel, report);
         sources::check(declared, pipe, report);
-        if let Some(process) = &pipe.process
+        if let (Some(process), None) = (&pipe.process, &pipe.beyond)
             && names.is_process(process, report)
         {
             has_vcpu(declared, pipe.way, process, report);
@@ -290,7 +302,10 @@ pub(crate) fn pipes(declared: &Declared) -> Vec<PipeSpec> {
             number: self::number(declared, pipe)?.try_into().ok()?,
             server: number(declared.server_of(pipe.usb.as_ref())?)?,
             way: pipe.way,
-            process: number(declared.process(&pipe.process.as_ref()?.value)?)?,
+            end: match pipe.beyond {
+                Some(end) => end,
+                None => PipeEnd::Here(number(declared.process(&pipe.process.as_ref()?.value)?)?),
+            },
             rate: pipe.rate,
             period_ns: pipe.period.as_ref().map(|period| period.value),
             shape: sources::shape(declared, pipe),

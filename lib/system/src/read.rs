@@ -163,6 +163,7 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         endpoints: Vec::new(),
         works: Vec::new(),
         pipes: Vec::new(),
+        far: Vec::new(),
         tpipes: Vec::new(),
         states: Vec::new(),
         chains: Vec::new(),

@@ -19,7 +19,7 @@ use diapason_contract::endpoint;
 use diapason_contract::link::ENABLE;
 use diapason_contract::settings::{self as usbd, Values};
 use diapason_contract::sink;
-use diapason_contract::source::{MessageShape, SHAPES, SOURCES};
+use diapason_contract::source::{LOOKS, MessageShape, SHAPES, SOURCES};
 use diapason_contract::threads::ServiceKind;
 use toml::de::DeValue;
 
@@ -131,6 +131,11 @@ pub(crate) fn followed(system: &System) -> System {
         let own = &system.processes[usize::from(server)];
         let settings = settings.chain(crate::moded::settings(system, own));
         settings.for_each(|setting| process.set(&setting.name, &setting.numbers));
+        let far = system.far.iter().filter(|pipe| pipe.process == server);
+        let looks: Vec<u64> = far.map(|pipe| pipe.number.into()).collect();
+        if !looks.is_empty() {
+            process.set(LOOKS, &looks);
+        }
     }
     told
 }

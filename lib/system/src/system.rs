@@ -1,7 +1,7 @@
 //! A system as its description says it, with every default filled in and every rule checked.
 
 use crate::can_network::CanNetwork;
-use crate::carried::{ChainSpec, PipeSpec, Tpipe};
+use crate::carried::{ChainSpec, FarPipe, PipeSpec, Tpipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::kinds::InjectedFault;
 use crate::machine::MachineProfile;
@@ -47,8 +47,10 @@ pub struct System {
     pub endpoints: Vec<String>,
     /// Works that its programs declare.
     pub works: Vec<WorkSpec>,
-    /// Pipes from devices to its processes.
+    /// Pipes between its devices and processes.
     pub pipes: Vec<PipeSpec>,
+    /// Pipes of other cores that its processes read.
+    pub far: Vec<FarPipe>,
     /// Pipes that its processes may open while it runs.
     pub tpipes: Vec<Tpipe>,
     /// State messages between its processes, and those of other cores.
@@ -471,6 +473,13 @@ pub enum Place {
 }
 
 impl System {
+    /// Returns how many pipes a process reads or writes, those of other cores included.
+    #[must_use]
+    pub fn pipe_ends(&self, process: u16) -> usize {
+        let far = self.far.iter().filter(|pipe| pipe.process == process);
+        self.pipes.iter().filter(|pipe| pipe.ends_at(process)).count() + far.count()
+    }
+
     /// Returns the name of process number `index`, for tables and traces.
     #[must_use]
     pub fn process_name(&self, index: u16) -> Option<&str> {

@@ -2,7 +2,7 @@
 
 use crate::common::built;
 use diapason_abi::archive::{Archive, Location, NONE};
-use diapason_system::{Diagnostics, System, companions, parse, parse_cores};
+use diapason_system::{Diagnostics, PipeEnd, ServerSpec, System, companions, parse, parse_cores};
 
 /// Two cores with a process each, and `more`.
 fn two(more: &str) -> String {
@@ -178,4 +178,83 @@ fn companions_share_more_than_segments_and_doorbells() {
     // The process of that name supervises all that say nothing.
     let watched = [process("a", ""), process("supervisor", "")];
     assert_eq!(groups(&watched, ""), [["a", "supervisor"]]);
+}
+
+/// A sensor whose reader is on another core than the server.
+const FAR: &str = "[system]\nname = \"far\"\nmemory = \"64M\"\ncores = 2\n[usbd]\n\
+    [[usb]]\nname = \"sensor\"\non = \"xhci\"\nport = 1\nmodel = \"sensor\"\n\
+    [[pipe]]\nname = \"values\"\nfrom = \"sensor\"\nbytes = 512\nstamp = 16\n\
+    period = \"2500us\"\nreader = \"control\"\nwork = \"20us\"\n\
+    [[process]]\nname = \"control\"\nprogram = \"sensor-pipe\"\ncore = 1\npriority = 30\n\
+    vcpu = \"control-cpu\"\n\
+    [[vcpu]]\nname = \"control-cpu\"\nbudget = \"500us\"\nperiod = \"5ms\"\n";
+
+fn found<'s, T>(all: &'s [T], is: impl Fn(&T) -> bool) -> &'s T {
+    all.iter().find(|one| is(one)).expect("it is there")
+}
+
+#[test]
+fn a_pipe_leads_to_a_reader_on_another_core() {
+    let [server, reader] = &cores(FAR)[..] else { panic!("two cores") };
+    assert_eq!(server.pipes[0].end, PipeEnd::Beyond { core: 1, process: 0 });
+    assert_eq!((server.far.len(), reader.pipes.len()), (0, 0));
+    let far = &reader.far[0];
+    assert_eq!((far.name.as_str(), far.process, far.number), ("values", 0, server.pipes[0].number));
+    assert_eq!((reader.pipe_ends(0), server.pipe_ends(0)), (1, 0));
+    for system in [server, reader] {
+        let ring = found(&system.segments, |it| it.name == "sensor");
+        assert!(ring.common && ring.allowed == 1, "both ends have it");
+    }
+    // The reader looks by itself. The server gives a semaphore that nobody takes.
+    assert!(reader.semaphores.is_empty());
+    assert_eq!(found(&server.semaphores, |it| it.name == "sensor.ready").allowed, 1);
+    let vcpu = found(&server.vcpus, |it| it.name == "usb-sensor");
+    let ServerSpec::Io { serves, .. } = &vcpu.server else { panic!("{vcpu:?}") };
+    assert_eq!(server.vcpus[usize::from(serves[0])].name, "usb-manage", "no VCPU of core 1");
+    let near = FAR.replace("core = 1\n", "").replace("cores = 2", "cores = 1");
+    let near = parse("f", &near).unwrap();
+    assert_eq!((near.pipes[0].end, near.far.len()), (PipeEnd::Here(1), 0));
+    assert_eq!(found(&near.semaphores, |it| it.name == "sensor.ready").allowed, 0b11);
+}
+
+#[test]
+fn the_places_of_a_camera_are_for_devices_and_in_common() {
+    let text = include_str!("../../../examples/four-cameras.toml");
+    let all = cores(text);
+    for (core, name) in [(1, "camera1.data"), (2, "camera2.data"), (3, "camera3.data")] {
+        for system in [&all[0], &all[core]] {
+            let places = found(&system.segments, |it| it.name == name);
+            assert!(places.dma && places.common, "{name} on core {}", system.core);
+        }
+    }
+    let near = found(&all[0].segments, |it| it.name == "camera.data");
+    assert!(near.dma && !near.common, "its reader is on the core of the server");
+    let thief = "vcpu = \"rear-cpu\"\n[[process]]\nname = \"thief\"\ncore = 3\npriority = 1\n\
+                 uses = [\"camera1.data\"]\n";
+    let stolen = text.replacen("vcpu = \"rear-cpu\"\n", thief, 1);
+    refused(&stolen, "`thief` uses `camera1.data`, which belongs to others");
+}
+
+#[test]
+fn what_leads_to_another_core_and_cannot_is_refused() {
+    let chain = "[[chain]]\nname = \"c\"\nfrom = \"values\"\nlatency = \"50ms\"\n\
+                 [[chain.link]]\nprocess = \"next\"\nby = \"box\"\nwork = \"10us\"\n\
+                 [[process]]\nname = \"next\"\ncore = 1\npriority = 3\nvcpu = \"next-cpu\"\n\
+                 [[vcpu]]\nname = \"next-cpu\"\nbudget = \"500us\"\nperiod = \"5ms\"\n";
+    let title = "the chain `c` has the pipe `values`, which leads to another core";
+    refused(&format!("{FAR}{chain}"), title);
+    // Somebody who asks for messages, who writes them, and who reads a CAN channel, does so on the
+    // core of the server.
+    let apart = |text: &str, reader: &str| {
+        let own = format!("[[process]]\nname = \"{reader}\"\n");
+        assert!(text.contains(&own), "{reader}");
+        let text = text.replacen("[system]\n", "[system]\ncores = 2\n", 1);
+        text.replacen(&own, &format!("{own}core = 1\n"), 1)
+    };
+    let disk = include_str!("../../../examples/disk.toml");
+    refused(&apart(disk, "reader"), "the semaphore `disk.ready` is used on cores 0 and 1");
+    let actuator = include_str!("../../../examples/actuator.toml");
+    refused(&apart(actuator, "control"), "the semaphore `sink.ready` is used on cores 0 and 1");
+    let can = include_str!("../../../examples/can-concentrator.toml");
+    refused(&apart(can, "reader-1"), "the semaphore `can1.ready` is used on cores 0 and 1");
 }

@@ -6,7 +6,7 @@ use diapason_abi::settings::Settings;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts, PER_MAX};
 use diapason_contract::settings::CLIENTS;
 use diapason_contract::source::MessageShape;
-use diapason_system::{PipeDirection, PipeSpec, parse};
+use diapason_system::{PipeDirection, PipeEnd, PipeSpec, parse};
 
 /// A USB server `usbd` with an interface `can`, a reader `r` with a VCPU, one without (`bare`), and
 /// more tables; those begin in line 27.
@@ -98,7 +98,10 @@ fn a_pipe_to_a_device_says_what_its_parts_would() {
     let mut spelt_out = parse("f", &spelt_out).unwrap();
     spelt_out.processes[0].set(CLIENTS, &[3]);
     assert_eq!(built(&piped).unwrap(), built(&spelt_out).unwrap());
-    assert_eq!((piped.pipes[0].way, piped.pipes[0].process), (PipeDirection::ToDevice, 1));
+    assert_eq!(
+        (piped.pipes[0].way, piped.pipes[0].end),
+        (PipeDirection::ToDevice, PipeEnd::Here(1))
+    );
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn every_key_arrives() {
         number: 4,
         server: 0,
         way: PipeDirection::FromDevice,
-        process: 1,
+        end: PipeEnd::Here(1),
         rate: 3_000,
         period_ns: None,
         shape: MessageShape::default(),

@@ -2,13 +2,13 @@
 
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::sensor::{self, LOST_BEFORE, OUTSIDE, Packet};
-use diapason_contract::source::PipeSource;
+use diapason_contract::source::{LOOK, LOOKS, PipeSource};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Reader;
 use diapason_pipe::clock::Delay;
 use diapason_pipe::measured::{Gauge, ReadMessage};
 use diapason_rt::sync::Semaphore;
-use diapason_rt::{log, pipe, time};
+use diapason_rt::{log, pipe, settings, time};
 use diapason_state::Plain;
 
 /// A message that tells how it came.
@@ -38,7 +38,8 @@ impl Arrived for Packet {
 /// a CAN channel does: nothing is to be done for that.
 pub struct Inbox<T: Arrived, const N: usize> {
     messages: Reader<'static, T, N>,
-    ready: Semaphore,
+    /// The semaphore by which the server tells of messages, unless it is on another core.
+    ready: Option<Semaphore>,
     gauge: Gauge,
     source: &'static PipeSource,
 }
@@ -73,7 +74,8 @@ impl<T: Arrived, const N: usize> Inbox<T, N> {
     pub(crate) fn of_seat(kind: ServiceKind, seat: usize) -> Result<Inbox<T, N>, Errno> {
         let (number, source) = PipeSource::seated(kind, seat).ok_or(Errno::Absent)?;
         let messages = pipe::reader(source.pipe.0)?;
-        let ready = Semaphore::open(source.ready)?;
+        let is_far = settings::read().get(LOOKS).contains(&(number as u64));
+        let ready = if is_far { None } else { Some(Semaphore::open(source.ready)?) };
         let gauge = Gauge::new(false, u8::try_from(number).unwrap_or(u8::MAX));
         Ok(Inbox { messages, ready, gauge, source })
     }
@@ -106,11 +108,22 @@ impl<T: Arrived, const N: usize> Inbox<T, N> {
                 return Ok(message);
             }
             let due = self.gauge.due(time::now());
-            match self.ready.take(deadline.min(due)) {
+            match self.wait(deadline, due) {
                 Err(Errno::TimedOut) if due < deadline => {}
-                taken => taken?,
+                waited => waited?,
             }
         }
+    }
+
+    /// Waits until there may be a message, until a report is `due`, or until `deadline`. A reader
+    /// that looks for messages itself reports at the next look.
+    fn wait(&self, deadline: Nanos, due: Nanos) -> Result<(), Errno> {
+        if let Some(ready) = &self.ready {
+            return ready.take(deadline.min(due));
+        }
+        let next = time::now() + LOOK;
+        time::sleep_until(next.min(deadline));
+        if deadline < next { Err(Errno::TimedOut) } else { Ok(()) }
     }
 
     /// Counts messages that the caller found missing by their contents: they are reported as lost.

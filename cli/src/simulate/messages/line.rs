@@ -91,7 +91,8 @@ impl Line {
     pub fn new(around: &Around<'_>, index: usize) -> Option<Line> {
         let Around { plan, sights, faults } = *around;
         let system = plan.system();
-        let pipe = system.pipes.get(index)?;
+        // The simulator of this core does not see a reader on another one.
+        let pipe = system.pipes.get(index).filter(|pipe| pipe.process().is_some())?;
         let plug = system.usb.get(pipe.usb)?;
         let (channel, number) = (usize::from(pipe.channel), usize::from(pipe.number));
         let kind = match PipeSource::numbered(number) {

@@ -107,7 +107,7 @@ pub fn render(system: &System, seen: &[Seen], names: &Names) -> String {
         ];
         let mut table = TextTable::new(&columns);
         for (pipe, seen) in system.pipes.iter().zip(seen).filter(|(pipe, _)| pipe.way == way) {
-            let process = names.process(pipe.process.into());
+            let process = pipe.process().map_or_else(String::new, |it| names.process(it.into()));
             let head = [pipe.name.clone(), process, seen.messages.to_string()];
             rows(seen, head).into_iter().for_each(|row| table.row(row));
         }

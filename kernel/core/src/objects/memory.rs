@@ -91,7 +91,7 @@ pub struct Segment {
     pub(crate) frames: Chain,
     /// The first of the frames that a segment for devices always owns, contiguous. A device
     /// may still write there after the process that started it has ended, so nobody else ever gets
-    /// them.
+    /// them. A segment in common has no frames: this only says that it is for devices.
     pub(crate) dma: FrameId,
     /// Other cores show it, too: its memory is the machine's affair, and there from boot on.
     pub(crate) common: bool,

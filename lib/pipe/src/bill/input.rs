@@ -284,6 +284,9 @@ impl<'a> Input<'a> {
         if let Some(receiver) = settled.receiver {
             bill.put(What::Driver, receiver.value, receiver.basis);
         }
+        if let Taking::Looking { every, ready } = user.taking {
+            bill.put(What::Look, every + ready, Basis::Given);
+        }
         let last = self.user(user, settled, bill.total)?;
         bill.put(What::User, last.value, last.basis);
         let after = bill.total - bill.least;
@@ -311,17 +314,25 @@ impl<'a> Input<'a> {
             Some(pace) => (settled.wait, Nanos::ZERO, pace),
             None => (Nanos::ZERO, settled.wait, bus.least),
         };
+        // A look that finds nothing is a wake-up, too.
+        let looks = looks(user);
+        let is_looking = looks.gap < Nanos::FOREVER;
         let own = self.owns(arrived);
         let transfers = Spaced { gap, ahead: begun };
         let woken = self.interrupts(begun);
         let wakes: [&dyn Steps; 3] = [&own, &transfers, &woken];
-        let wakes = Least(if once_per_interrupt { &wakes } else { &wakes[..2] });
+        let wakes = Least(if once_per_interrupt && !is_looking { &wakes } else { &wakes[..2] });
         let carried = Least(&[&own, &transfers]);
         let each_its_own = bus.paced.is_some() && bus.messages == 1;
         let taken: &dyn Steps = if each_its_own { &carried } else { &own };
-        let demand: &Demand<'_> = &[(user.wake, &wakes), (user.message, taken)];
+        let all: [(Nanos, &dyn Steps); 3] =
+            [(user.wake, &wakes), (user.message, taken), (user.wake, &looks)];
+        let demand: &Demand<'_> = if is_looking { &all } else { &all[..2] };
 
         let wakeups = |window: u64| {
+            if is_looking {
+                return looks.most(window);
+            }
             let own = |ahead| self.owns(ahead).most(window);
             let passed = own(varies);
             if !once_per_interrupt {
@@ -336,6 +347,7 @@ impl<'a> Input<'a> {
         let each = delay(user.service, demand, found).map_err(overload)?;
         match user.taking {
             Taking::Each => Ok(self.joined(each, user, demand, (found, settled))),
+            Taking::Looking { .. } => Ok(each),
             Taking::All => {
                 batches(user.service, found, |time| steps::work(demand, (varies + time).0))
             }
@@ -361,6 +373,16 @@ impl<'a> Input<'a> {
         let part = both.map_or(alone.value, |both| both - brought);
         Delay { value: part.min(alone.value), ..alone }
     }
+}
+
+/// Returns the looks of a reader that nobody wakes. A reader sleeps after each that finds nothing,
+/// so they are that far apart. Any other reader has none.
+const fn looks(user: &User<'_>) -> Spaced {
+    let gap = match user.taking {
+        Taking::Looking { every, .. } => every,
+        Taking::Each | Taking::All => Nanos::FOREVER,
+    };
+    Spaced { gap, ahead: Nanos::ZERO }
 }
 
 /// Two batches one after the other: the least time in which all is done that came in it.

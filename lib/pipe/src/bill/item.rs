@@ -23,6 +23,8 @@ pub enum What {
     /// The driver's bottom half, on an I/O VCPU.
     BottomHalf,
     Driver,
+    /// A reader on another core to look for it.
+    Look,
     User,
     /// The device to put it on its own bus.
     Drain,
@@ -41,7 +43,7 @@ const _: () = {
 
 impl What {
     /// All of them, in their order.
-    pub const ALL: [What; 13] = [
+    pub const ALL: [What; 14] = [
         What::Written,
         What::Taken,
         What::Asked,
@@ -52,6 +54,7 @@ impl What {
         What::TopHalf,
         What::BottomHalf,
         What::Driver,
+        What::Look,
         What::User,
         What::Drain,
         What::Back,
@@ -71,6 +74,7 @@ impl What {
             What::TopHalf => "top half",
             What::BottomHalf => "bottom half",
             What::Driver => "driver's thread",
+            What::Look => "reader's look",
             What::User => "user's thread",
             What::Drain => "the device's own bus",
             What::Back => "acknowledgement",
@@ -90,6 +94,7 @@ impl What {
             What::Bus => "transfers are served in the order of the bus's plan; retries are counted",
             What::Moderation => "the controller interrupts within its interval",
             What::TopHalf => "kernel paths and interrupts take no longer than measured",
+            What::Look => "the reader looks again as soon as its library says",
             What::Written => "the writer's VCPU serves no other thread",
             What::BottomHalf | What::Driver | What::User => {
                 "the VCPU serves this stream only; work per message is as measured"

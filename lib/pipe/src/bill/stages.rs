@@ -137,6 +137,14 @@ pub enum Taking {
     Each,
     /// The thread takes all there is, and is done with it only when it is done with all of it.
     All,
+    /// The thread takes messages as with [`Taking::Each`], but nobody wakes it: when there is no
+    /// message, it sleeps and looks again.
+    Looking {
+        /// It sleeps so long.
+        every: Nanos,
+        /// The longest time from the end of its sleep until it is ready.
+        ready: Nanos,
+    },
 }
 
 /// The thread of the pipe, on a server of its own.

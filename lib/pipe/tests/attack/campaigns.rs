@@ -51,7 +51,7 @@ pub fn judge(
         let item = |what| bill.item(what).map_or(0, |item| item.value.0);
         let told = || format!("{message:?}\n{bill}\n{case:#?}");
         assert!(age(message.sampled) <= item(What::Request), "not sampled in time: {}", told());
-        let before = bill.total.0 - item(What::User);
+        let before = bill.total.0 - item(What::User) - item(What::Look);
         assert!(age(message.in_ring) <= before, "late in the ring: {}", told());
         if slow == Some(channel) {
             continue;

@@ -5,6 +5,7 @@ mod case;
 mod chains;
 mod counterexamples;
 mod known;
+mod looks;
 mod machine;
 mod outputs;
 mod pipe;

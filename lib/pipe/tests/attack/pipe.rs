@@ -127,6 +127,8 @@ struct Thread {
 #[derive(Default)]
 struct Using {
     wakes: u64,
+    /// A user that looks for messages itself sleeps until then.
+    sleeps: Option<u64>,
     told: Vec<u64>,
     waking: bool,
     ring: VecDeque<usize>,
@@ -466,12 +468,25 @@ impl<'a> Endpoint<'a> {
         let Reader { message, wake, taking, .. } = self.setup.readers[index];
         let vcpu = self.vcpu_of(index);
         let user = &mut self.users[index];
+        if let Some(until) = user.sleeps {
+            if now < until {
+                return false;
+            }
+            user.sleeps = None;
+            user.waking = wake > 0;
+            self.machine.vcpus[vcpu].left = self.cost(wake);
+            return true;
+        }
         if user.taken.is_empty() && !user.waking {
             let count =
                 if taking == Taking::All { user.ring.len() } else { user.ring.len().min(1) };
             user.taken.extend(user.ring.drain(..count));
         }
         if user.taken.is_empty() && !user.waking {
+            if let Taking::Looking { every, .. } = taking {
+                user.sleeps = Some(now + every.0);
+                return false;
+            }
             if user.wakes == 0 {
                 return false;
             }
@@ -494,7 +509,7 @@ impl<'a> Endpoint<'a> {
     fn user_handled(&mut self, index: usize, now: u64) {
         let user = &mut self.users[index];
         user.finished.extend(user.taken.pop_front());
-        if self.setup.readers[index].taking == Taking::Each || user.taken.is_empty() {
+        if self.setup.readers[index].taking != Taking::All || user.taken.is_empty() {
             for id in user.finished.drain(..) {
                 self.messages[id].done = Some(now);
             }

@@ -246,7 +246,7 @@ fn reads_only(system: &System, process: u16, reader: &str) -> Result<(), Missing
     let reads = |network: &&CanNetwork| network.readers().contains(&reader);
     let what = if job {
         "the VCPU of it has a `job`"
-    } else if system.pipes.iter().any(|pipe| pipe.process == process) {
+    } else if system.pipe_ends(process) > 0 {
         "it is at the end of a pipe"
     } else if chained().any(|link| link.process == process) {
         "it is part of a chain"

@@ -270,11 +270,11 @@ fn has_others(plant: &Plant<'_>, stop: FlowStop, most: usize) -> Result<(), Miss
     let system = plant.system;
     let name = system.process_name(stop.process).unwrap_or_default();
     let sockets = system.sockets.iter().filter(|it| it.process == stop.process).count();
-    let pipes = system.pipes.iter().map(|it| it.process);
-    let tuned = system.tpipes.iter().map(|it| it.process);
+    let mut tuned = system.tpipes.iter().map(|it| it.process);
+    let pipes = system.pipe_ends(stop.process);
     let uses = &system.processes[usize::from(stop.process)].uses;
     let has_link = NAMES.iter().any(|names| uses.iter().any(|used| used == names[0]));
-    if sockets > most || has_link || pipes.chain(tuned).any(|other| other == stop.process) {
+    if sockets > most || has_link || pipes > 0 || tuned.any(|other| other == stop.process) {
         let what = format!("`{name}` has other sockets, pipes or links, which no flow counts");
         return Err((what, "give each a process of its own".to_owned()));
     }

@@ -58,7 +58,7 @@ pub(crate) fn read(raw: Raw<'_>, report: &mut Report) -> AskedServer {
     let known = SETTINGS.iter().filter_map(|known| settings::one(&mut table, known));
     let settings = known.map(|(name, all)| (name, all.iter().map(|it| it.value).collect()));
     let settings = settings.collect();
-    cores::place(&mut table, &name);
+    let core = cores::place(&mut table, &name).value;
     table.number("priority", 0..=PRIORITIES as u64 - 1, "; larger is more urgent");
     table.size("heap", 0..=HEAP_PAGES_MAX * PAGE_BYTES);
     table.size("stack", PAGE_BYTES..=STACK_BYTES_MAX);
@@ -67,7 +67,7 @@ pub(crate) fn read(raw: Raw<'_>, report: &mut Report) -> AskedServer {
     read::backoff(&mut table);
     read::supervisor(&mut table);
     table.report_unknown();
-    AskedServer { settings, uses }
+    AskedServer { core, settings, uses }
 }
 
 /// Returns all that the `[usbd]` of a description stands for, if it has one.

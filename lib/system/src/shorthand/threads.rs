@@ -261,9 +261,11 @@ impl Server<'_> {
         all
     }
 
+    /// Returns the VCPUs of those of these processes that are on the server's core.
     fn vcpus_of<'p>(&self, processes: impl Iterator<Item = &'p DeclaredProcess>) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let named = processes.filter(|process| process.name.value != PROGRAM);
+        let named = named.filter(|process| process.core.value == self.asked.core);
         for vcpu in named.filter_map(|process| process.vcpu.as_ref()) {
             if !all.contains(&vcpu.value) {
                 all.push(vcpu.value.clone());

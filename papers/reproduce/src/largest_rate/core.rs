@@ -13,7 +13,7 @@ use diapason_abi::Nanos;
 use diapason_devices::can::BUSY;
 use diapason_pipe::bill::What;
 use diapason_sim::{Costs, Options};
-use diapason_system::{CanTraffic, PluggedCanBus, RunOptions, ServerSpec, System};
+use diapason_system::{CanTraffic, PipeSpec, PluggedCanBus, RunOptions, ServerSpec, System};
 use diapason_usb::class::kvaser::{MESSAGE, TRANSFER};
 use std::fmt;
 use std::fmt::Write;
@@ -128,10 +128,8 @@ impl Laid {
         let of_readers: Vec<u16> = (0u16..)
             .zip(&system.vcpus)
             .filter(|(number, _)| {
-                system
-                    .pipes
-                    .iter()
-                    .any(|pipe| system.processes[usize::from(pipe.process)].vcpu == Some(*number))
+                let mut readers = system.pipes.iter().filter_map(PipeSpec::process);
+                readers.any(|it| system.processes[usize::from(it)].vcpu == Some(*number))
             })
             .map(|(number, _)| number)
             .collect();
