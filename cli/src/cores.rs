@@ -13,7 +13,6 @@ use crate::failure::Failure;
 use crate::formats::RunFormat;
 use crate::interrupt;
 use crate::outcome::Outcome;
-use crate::plugged;
 use crate::qemu::{self, Boot, MEMORY_MIB_MIN, patience};
 use crate::session::{FinishedRun, Session};
 use crate::several::{AllParts, Named, Several, live_parts, refuse_format, report};
@@ -37,6 +36,7 @@ pub fn run(request: &RunRequest, systems: Vec<System>) -> Result<u8, Failure> {
     let several = Several::cores(systems);
     several.refuse(&request.system, &of_one(request))?;
     several.refuse(&request.system, &[(request.iommu, "--iommu")])?;
+    several.systems().into_iter().try_for_each(servable)?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
     let options =
@@ -57,6 +57,18 @@ pub fn run(request: &RunRequest, systems: Vec<System>) -> Result<u8, Failure> {
         addition: Addition::default(),
     };
     report(json, &sessions, &runs, about)
+}
+
+/// Checks that nothing is plugged in. Models of devices live in the time that QEMU counts, and with
+/// several processors it counts none.
+fn servable(system: &System) -> Result<(), Failure> {
+    let Some(plug) = system.usb.first() else { return Ok(()) };
+    Err(Failure::Input(format!(
+        "error: `{}` is a USB device, and QEMU's cores run in this computer's time, in which no \
+         device can be simulated\nhelp: start the system with `diapason sim`, or write an image \
+         for a PC with `diapason image`",
+        plug.name
+    )))
 }
 
 /// Puts all cores on one kernel, with what any of them needs.
@@ -110,7 +122,6 @@ pub fn boot(
         memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
         controllers: most(qemu::controllers),
         adapters: most(qemu::adapters),
-        plugged: systems().flat_map(plugged::plugs).collect(),
         patience: patience(first.options.horizon_ns << slower),
         ..first.boot()
     };

@@ -39,6 +39,25 @@ fn what_takes_one_core_refuses_several() {
 }
 
 #[test]
+fn qemu_has_no_devices_beside_several_cores() {
+    let cameras = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/four-cameras.toml");
+    refused(&["run", cameras], "`front` is a USB device, and QEMU's cores", "`diapason sim`");
+}
+
+#[test]
+fn a_pipe_to_another_core_is_in_the_plan_of_its_server() {
+    let cameras = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/four-cameras.toml");
+    let output = diapason(&["plan", cameras, "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(wrong_output(&whole), Vec::<String>::new());
+    let pipes = |core: usize| whole["cores"][core]["pipes"].as_array().unwrap().len();
+    assert_eq!([pipes(0), pipes(1), pipes(2), pipes(3)], [4, 0, 0, 0]);
+    let text = String::from_utf8(diapason(&["plan", cameras]).stdout).unwrap();
+    assert!(text.contains("bottom half        look"), "{text}");
+}
+
+#[test]
 fn groups_are_spread_over_so_many_cores() {
     let wide = diapason(&["plan", CORES, "--place", "--cores", "3"]);
     let said = String::from_utf8(wide.stdout).unwrap();

@@ -70,7 +70,7 @@ impl Simulated {
             }
             programs.push(loaded.ok());
         }
-        // What cores have in common is there from boot on, and nobody takes it away.
+        // Memory in common is there from boot on, and nobody takes it away.
         let common = (0u16..).zip(archive.segments()).filter(|(_, it)| it.common && it.dma);
         common.for_each(|(segment, _)| bus.note_segment(segment, true));
         let segments: std::io::Result<_> =

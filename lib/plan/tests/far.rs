@@ -114,14 +114,23 @@ fn whatever_delays_the_reader_is_refused() {
     let threads = format!("{READER}threads = 2\n");
     let title = refused(&[(READER, &threads)]);
     assert!(title.contains("`avoid-rear` may have 2 threads on one VCPU"), "{title}");
-    let guest = format!(
-        "{READER}[[process]]\nname = \"guest\"\nprogram = \"spin\"\ncore = 1\npriority = 9\nuses = [\"rear-cpu\"]\n"
+    let squatter = guest(
+        "uses = [\"rear-cpu\"]
+",
     );
-    let title = refused(&[(READER, &guest)]);
+    let title = refused(&[(READER, &squatter)]);
     assert!(title.contains("`guest` may put threads on the VCPU of `avoid-rear`"), "{title}");
-    let mutex = format!(
-        "{READER}uses = [\"m\"]\n[[semaphore]]\nname = \"m\"\n[[process]]\nname = \"guest\"\nprogram = \"spin\"\ncore = 1\npriority = 9\nuses = [\"m\"]\n"
+    let used = format!(
+        "{READER}uses = [\"m\"]
+[[semaphore]]
+name = \"m\"
+"
     );
+    let mutex = guest(
+        "uses = [\"m\"]
+",
+    )
+    .replacen(READER, &used, 1);
     let title = refused(&[(READER, &mutex)]);
     assert!(
         title.contains("`behind` has no bound: nothing says how long `avoid-rear` holds"),

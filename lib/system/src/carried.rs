@@ -1,6 +1,7 @@
 //! The carriers of messages in a system: pipes between devices and processes, and chains through
 //! several processes.
 
+use crate::system::System;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::Envelope;
 use diapason_contract::carried::{Contract, PER_MAX};
@@ -67,6 +68,15 @@ pub struct PipeSpec {
     pub work_ns: Option<u64>,
     /// The longest that a message may take, in ns, if that matters.
     pub latency_ns: Option<u64>,
+}
+
+impl System {
+    /// Returns how many pipes a process reads or writes, those of other cores included.
+    #[must_use]
+    pub fn pipe_ends(&self, process: u16) -> usize {
+        let far = self.far.iter().filter(|pipe| pipe.process == process);
+        self.pipes.iter().filter(|pipe| pipe.ends_at(process)).count() + far.count()
+    }
 }
 
 impl PipeSpec {

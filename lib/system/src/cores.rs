@@ -2,8 +2,8 @@
 //!
 //! A core is a system of its own: it has its processes, its objects, its devices and its share of
 //! the memory, and is checked, planned and booted like a host with one core. Segments and doorbells
-//! reach another core, and so do pipes whose readers look for messages themselves. Whatever else is
-//! used on several cores is refused here.
+//! reach another core, and so do pipes whose readers look for messages themselves. Anything else
+//! that is used on several cores is refused here.
 
 use crate::carried::{FarPipe, PipeEnd};
 use crate::declared::{

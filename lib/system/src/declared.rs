@@ -97,8 +97,8 @@ impl Declared {
         self.processes.iter().position(drives)
     }
 
-    /// Returns whether a pipe leads from the core of its server to a reader on another one. Pipes to
-    /// devices, of CAN channels, and of readers that ask their server cannot.
+    /// Returns whether a pipe leads from the core of its server to a reader on another one. Pipes
+    /// to devices, of CAN channels, and of readers that ask their server cannot.
     pub fn crosses(&self, pipe: &DeclaredPipe) -> bool {
         let core = |number: Option<usize>| Some(self.processes[number?].core.value);
         let reader = pipe.process.as_ref().and_then(|name| self.process(&name.value));

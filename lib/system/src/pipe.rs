@@ -2,10 +2,10 @@
 //!
 //! A pipe is declared once. Its buffer (a segment) and the semaphore its reader waits for follow
 //! from it, and so do the rights of both ends: [`expand`] declares them as if they had been written
-//! out, so that every other rule holds for them too. The reader of a pipe may be on another core than
-//! the server: it looks for messages by itself, and nobody wakes it. A pipe to a device has, besides, the buffer of
-//! what goes out, that of reports, and a mailbox; and the server is told that its channel has a
-//! client.
+//! out, so that every other rule holds for them too. The reader of a pipe may be on another core
+//! than the server: it looks for messages by itself, and nobody wakes it. A pipe to a device has,
+//! besides, the buffer of what goes out, that of reports, and a mailbox; and the server is told that
+//! its channel has a client.
 
 use crate::carried::{PipeDirection, PipeEnd, PipeSpec};
 use crate::declared::{Declared, DeclaredPipe, DeclaredSegment, DeclaredUsb, Named};
@@ -151,16 +151,7 @@ pub(crate) fn expand(declared: &mut Declared) {
             declared.segments.push(segment(named(writes), bytes));
         }
         let asked = source.and_then(|source| source.home.asked);
-        let told = (!is_far).then_some(ready);
-        if is_far && let Some(server) = server {
-            // The server gives it all the same. Nobody takes it.
-            let name = At::new(ready.to_owned(), channel.span.clone());
-            declared
-                .semaphores
-                .push(Named { name: name.clone(), what: SemaphoreKind::Counting(0) });
-            declared.processes[server].uses.push(name);
-        }
-        for semaphore in [told, asked].into_iter().flatten() {
+        for semaphore in [Some(ready), asked].into_iter().flatten() {
             let name = named(semaphore);
             declared.semaphores.push(Named { name, what: SemaphoreKind::Counting(0) });
         }
@@ -172,8 +163,11 @@ pub(crate) fn expand(declared: &mut Declared) {
                 what: DeclaredMailbox::plain(REQUESTS),
             });
         }
-        for end in [server, end].into_iter().flatten() {
-            declared.processes[end].uses.extend(names.iter().cloned());
+        for process in [server, end].into_iter().flatten() {
+            // A reader on another core takes no semaphore. The server gives it all the same.
+            let untold = is_far && Some(process) == end;
+            let own = names.iter().filter(|name| !untold || name.value != ready);
+            declared.processes[process].uses.extend(own.cloned());
         }
     }
 }

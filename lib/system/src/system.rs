@@ -473,13 +473,6 @@ pub enum Place {
 }
 
 impl System {
-    /// Returns how many pipes a process reads or writes, those of other cores included.
-    #[must_use]
-    pub fn pipe_ends(&self, process: u16) -> usize {
-        let far = self.far.iter().filter(|pipe| pipe.process == process);
-        self.pipes.iter().filter(|pipe| pipe.ends_at(process)).count() + far.count()
-    }
-
     /// Returns the name of process number `index`, for tables and traces.
     #[must_use]
     pub fn process_name(&self, index: u16) -> Option<&str> {

@@ -53,9 +53,9 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
 }
 
 /// The parts needed to run cores.
-struct Stage<'a> {
-    workspace: &'a Workspace,
-    built: &'a Built,
+pub(super) struct Stage<'a> {
+    pub workspace: &'a Workspace,
+    pub built: &'a Built,
 }
 
 /// The lines that a core's programs logged.
@@ -180,7 +180,7 @@ fn repeated(stage: &Stage<'_>) -> Result<(), String> {
 
 /// The clock of booted cores goes 2^n times slower than the computer's: a pause of 10 ms takes a
 /// sixth of the controller's period.
-const SLOWER: u32 = 6;
+pub(super) const SLOWER: u32 = 6;
 /// How long they run: up to 100 jobs of the controller, and 10 rings. Boot takes a part of it.
 const BOOTED_NS: u64 = 100_000_000;
 /// A controller that did fewer jobs was not compared.
@@ -244,14 +244,21 @@ impl Stage<'_> {
     }
 
     fn sessions(&self, text: &str, options: RunOptions) -> Result<Vec<(String, Session)>, String> {
-        let systems = parse_cores(EXAMPLE, text).map_err(|bad| bad.plain())?;
-        let session = |system: System| {
-            let name = system.core.to_string();
-            let plan = Plan::of(&system);
+        self.planned(&parse_cores(EXAMPLE, text).map_err(|bad| bad.plain())?, options)
+    }
+
+    /// Returns the sessions of these cores of a host, each with its number.
+    pub fn planned(
+        &self,
+        systems: &[System],
+        options: RunOptions,
+    ) -> Result<Vec<(String, Session)>, String> {
+        let session = |plan: Plan| {
+            let name = plan.system().core.to_string();
             let session = Session::planned(plan, self.built.clone(), options, Some(Unproved));
             Ok((name, session.map_err(|failure| failure.to_string())?))
         };
-        systems.into_iter().map(session).collect()
+        Plan::of_cores(systems).into_iter().map(session).collect()
     }
 
     fn both(&self, text: &str) -> Result<Both, String> {

@@ -5,6 +5,7 @@
 //! write the description under `tests/systems/` (or use one of `examples/`), add a [`QemuTest`] to
 //! the `TESTS` of the file for its topic, and if that file is new, to [`topics`].
 
+mod across;
 mod alarms;
 mod chains;
 mod clock;
@@ -218,6 +219,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     common_time::run(workspace, built, part, tally);
     in_step::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
+    across::run(workspace, built, part, tally);
     image::run(workspace, built, part, tally);
     profiled::run(workspace, built, part, tally);
     screen::run(workspace, built, part, tally);
