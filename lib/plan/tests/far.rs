@@ -106,31 +106,23 @@ fn looks_that_find_nothing_take_budget_too() {
 
 #[test]
 fn whatever_delays_the_reader_is_refused() {
-    let second = format!(
-        "{READER}[[process]]\nname = \"guest\"\nprogram = \"spin\"\ncore = 1\npriority = 9\n{READER}"
-    );
+    let guest = |more: &str| {
+        format!(
+            "{READER}[[process]]\nname = \"guest\"\nprogram = \"spin\"\ncore = 1\n\
+             priority = 9\n{more}"
+        )
+    };
+    let second = guest(READER);
     let title = refused(&[(READER, &second)]);
     assert!(title.contains("`behind` has no bound: `avoid-rear` shares its VCPU"), "{title}");
     let threads = format!("{READER}threads = 2\n");
     let title = refused(&[(READER, &threads)]);
     assert!(title.contains("`avoid-rear` may have 2 threads on one VCPU"), "{title}");
-    let squatter = guest(
-        "uses = [\"rear-cpu\"]
-",
-    );
+    let squatter = guest("uses = [\"rear-cpu\"]\n");
     let title = refused(&[(READER, &squatter)]);
     assert!(title.contains("`guest` may put threads on the VCPU of `avoid-rear`"), "{title}");
-    let used = format!(
-        "{READER}uses = [\"m\"]
-[[semaphore]]
-name = \"m\"
-"
-    );
-    let mutex = guest(
-        "uses = [\"m\"]
-",
-    )
-    .replacen(READER, &used, 1);
+    let used = format!("{READER}uses = [\"m\"]\n[[semaphore]]\nname = \"m\"\n");
+    let mutex = guest("uses = [\"m\"]\n").replacen(READER, &used, 1);
     let title = refused(&[(READER, &mutex)]);
     assert!(
         title.contains("`behind` has no bound: nothing says how long `avoid-rear` holds"),

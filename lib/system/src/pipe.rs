@@ -4,8 +4,8 @@
 //! from it, and so do the rights of both ends: [`expand`] declares them as if they had been written
 //! out, so that every other rule holds for them too. The reader of a pipe may be on another core
 //! than the server: it looks for messages by itself, and nobody wakes it. A pipe to a device has,
-//! besides, the buffer of what goes out, that of reports, and a mailbox; and the server is told that
-//! its channel has a client.
+//! besides, the buffer of what goes out, that of reports, and a mailbox; and the server is told
+//! that its channel has a client.
 
 use crate::carried::{PipeDirection, PipeEnd, PipeSpec};
 use crate::declared::{Declared, DeclaredPipe, DeclaredSegment, DeclaredUsb, Named};
