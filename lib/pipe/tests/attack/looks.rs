@@ -2,8 +2,10 @@
 
 use crate::campaigns::judge;
 use crate::case::Case;
+use crate::pipe::{Driver, Endpoint, Mood, Reader, Setup};
 use diapason_abi::Nanos;
 use diapason_pipe::bill::*;
+use diapason_pipe::size::Bucket;
 use diapason_random::Random;
 
 const LENGTH: u64 = 400;
@@ -71,4 +73,48 @@ fn twenty_thousand_readers_that_look() {
 fn a_reader_that_looks_keeps_its_bound() {
     let tally = campaign(51, 400, 6);
     assert!(tally.conformant > 20 && tally.near > 0 && tally.later > 0, "{tally:?}");
+}
+
+/// Returns an endpoint with one message in a long time, whose reader has this budget in 40 and looks
+/// every 8.
+fn seldom(budget: u64) -> Case {
+    let taking = Taking::Looking { every: Nanos(8), ready: Nanos::ZERO };
+    let driver = Driver { work: StageTimes::new(Nanos(1), Nanos::ZERO), telling: Telling::All };
+    let setup = Setup {
+        bus: Transfers::of_one(Nanos(1), Nanos(1), 8),
+        moderation: 0,
+        gap: 0,
+        top_half: 0,
+        section: 0,
+        bottom_half: driver,
+        io: (4, 40),
+        receiver: None,
+        readers: vec![Reader { message: 1, wake: 1, taking, vcpu: (budget, 40) }],
+        others: vec![],
+        chunks: 8,
+        by_deadline: false,
+        known: false,
+    };
+    Case { setup, contracts: vec![vec![Bucket::periodic(Nanos(400))]] }
+}
+
+/// Returns the bill of its pipe, and the longest that a message takes, whenever it comes.
+fn longest(case: &Case) -> (Result<Bill, BillRefusal>, u64) {
+    let supplies = case.supplies().expect("the exact test admits it");
+    let each = (40..160).map(|at| {
+        let run = Endpoint::new(&case.setup, Mood::WORST, Random::new(1)).run(&[(at, 0)], 400);
+        run.messages[0].done.unwrap_or(400) - at
+    });
+    (case.bills(&supplies).map(|bills| bills[0]), each.max().unwrap_or(0))
+}
+
+/// Looks that find nothing use up the budget of a reader that has little: it has none left for
+/// them, though a message in 400 needs next to nothing.
+#[test]
+fn looks_that_find_nothing_take_budget() {
+    let (bill, late) = longest(&seldom(3));
+    assert!(matches!(bill, Err(BillRefusal::TooSlow { what: What::User, .. })), "{bill:?}");
+    let (bill, seen) = longest(&seldom(7));
+    let bill = bill.expect("it has a bill");
+    assert!(late > seen && seen <= bill.total.0, "{late}, {seen} of {bill}");
 }
