@@ -166,7 +166,7 @@ mod tests {
             slots: 9,
             drift: 100,
             rate: 1,
-            place: 0,
+            place: Some(0),
             patience_ns: 0,
             is_stamped: true,
         }

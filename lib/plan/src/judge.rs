@@ -48,7 +48,7 @@ fn of_plant(plant: &Plant<'_>, costs: &KernelTimes, jobs: Jobs) -> Plan {
         margin: OnceLock::new(),
         cheapest: OnceLock::new(),
         core: core.clone(),
-        costs: costs.clone(),
+        costs: *costs,
     }
 }
 

@@ -189,7 +189,7 @@ const FAR: &str = "[system]\nname = \"far\"\nmemory = \"64M\"\ncores = 2\n[usbd]
     vcpu = \"control-cpu\"\n\
     [[vcpu]]\nname = \"control-cpu\"\nbudget = \"500us\"\nperiod = \"5ms\"\n";
 
-fn found<'s, T>(all: &'s [T], is: impl Fn(&T) -> bool) -> &'s T {
+fn found<T>(all: &[T], is: impl Fn(&T) -> bool) -> &T {
     all.iter().find(|one| is(one)).expect("it is there")
 }
 

@@ -17,7 +17,7 @@ fn promise(way: PipeDirection) -> PipePromise {
         slots: 4,
         drift: 100,
         rate: 400,
-        place: 0,
+        place: Some(0),
         patience_ns: Nanos::from_secs(2).0,
         is_stamped: true,
     }
