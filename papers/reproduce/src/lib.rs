@@ -16,6 +16,7 @@ mod endpoints;
 pub mod fig12;
 mod kernel;
 mod largest_rate;
+mod links;
 mod linux_twin;
 mod mts;
 mod parallel;
@@ -64,7 +65,7 @@ pub enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<ReproductionReport, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 15] = [
+const ALL: [(&str, Reproduction); 17] = [
     ("kernel", kernel::reproduce),
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
@@ -79,6 +80,8 @@ const ALL: [(&str, Reproduction); 15] = [
     ("topologies", topologies::reproduce),
     ("usb-latency", usb::latency),
     ("usb-throughput", usb::throughput),
+    ("usb-network", links::network),
+    ("usb-ring", links::ring),
     ("bridging", bridging::reproduce),
 ];
 
@@ -181,7 +184,7 @@ mod tests {
             refused.to_string(),
             "error: `cds` cannot be reproduced; choose from: kernel, csd, semaphores, decisions, \
              fig12, largest-rate, mts, linux-twin, protocol, tuned-pipes, endpoints, topologies, \
-             usb-latency, usb-throughput, bridging"
+             usb-latency, usb-throughput, usb-network, usb-ring, bridging"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);

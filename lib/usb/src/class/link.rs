@@ -15,7 +15,7 @@ use diapason_abi::Nanos;
 /// Transfers that wait or are pending, in each direction.
 pub use super::flow::LANE_ROOM as ROOM;
 /// Transfers of a direction that are pending at once.
-pub const DEPTH: usize = 8;
+pub const DEPTH: usize = 16;
 /// The other side has so long to take a message before it counts as gone. With a message every
 /// 40 ms, and 10 ms for the thread that looks, a host without power is found within 100 ms.
 pub const PEER_TIME: Nanos = Nanos::from_millis(50);

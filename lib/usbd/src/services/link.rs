@@ -8,7 +8,7 @@ use super::kind::{Kind, Next};
 use crate::papers::Found;
 use crate::platform::{Platform, log, report};
 use crate::slots::Shape;
-use alloc::vec::Vec;
+use alloc::collections::VecDeque;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::link::{
@@ -18,6 +18,33 @@ use diapason_pipe::measured::{LinkReport, Measurement};
 use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::link::{Link as Class, LinkEvent};
 use diapason_usb::xhci::{EndpointPlan, Guarantee};
+
+/// The requests of clients for one direction, in order. They end in this order, too.
+struct Asked {
+    asks: VecDeque<Ask>,
+    /// Requests that the class knows: the first ones.
+    given: usize,
+}
+
+impl Asked {
+    fn new() -> Asked {
+        Asked { asks: VecDeque::with_capacity(2 * RECORDS), given: 0 }
+    }
+
+    fn has_room(&self) -> bool {
+        self.asks.len() < self.asks.capacity()
+    }
+
+    /// Takes the first request, if the class knows it and it has this place.
+    fn end(&mut self, place: u32) -> Option<Ask> {
+        let first = self.asks.front()?;
+        if self.given == 0 || first.place != place {
+            return None;
+        }
+        self.given -= 1;
+        self.asks.pop_front()
+    }
+}
 
 /// A link and its client.
 pub(crate) struct Link<P: Platform> {
@@ -29,10 +56,8 @@ pub(crate) struct Link<P: Platform> {
     port: u8,
     /// The promise to each direction.
     guarantee: Option<Guarantee>,
-    /// The requests of clients, in order.
-    asked: Vec<Ask>,
-    /// Slots that the class knows.
-    given: usize,
+    /// The requests of clients, those for memory ([`FILL`]) and those with messages ([`SEND`]).
+    asked: [Asked; 2],
     /// The link's state, and whether that changed since it was told.
     state: LinkReport,
     changed: bool,
@@ -57,8 +82,7 @@ impl<P: Platform> Link<P> {
             clients: Clients::sharing(platform.memory(DATA)?, UNIT),
             port,
             guarantee,
-            asked: Vec::with_capacity(2 * RECORDS),
-            given: 0,
+            asked: [Asked::new(), Asked::new()],
             state: LinkReport { number: number as u8, ..LinkReport::default() },
             changed: false,
         })
@@ -79,11 +103,7 @@ impl<P: Platform> Link<P> {
 
     /// Something the class knew is over.
     fn over(&mut self, what: u32, place: u32, (bytes, status): (Option<u32>, u32), now: Nanos) {
-        let mut known = self.asked[..self.given].iter();
-        let at = known.position(|ask| (ask.what, ask.place) == (what, place));
-        let Some(at) = at else { return };
-        let ask = self.asked.remove(at);
-        self.given -= 1;
+        let Some(ask) = self.asked[what as usize].end(place) else { return };
         self.answer(&ask, bytes.unwrap_or(ask.bytes), status, now);
     }
 }
@@ -142,29 +162,32 @@ impl<P: Platform> Kind<P> for Link<P> {
         if core::mem::take(&mut self.changed) {
             report::<P>(now, Measurement::Link(self.state));
         }
-        while self.asked.len() < self.asked.capacity()
+        while self.asked.iter().all(Asked::has_room)
             && let Some(ask) = self.asks.pop()
         {
             if self.clients.window().is_some_and(|all| ask.is_sane(all.base, all.length)) {
-                self.asked.push(ask);
+                self.asked[ask.what as usize].asks.push_back(ask);
             } else {
                 self.answer(&ask, 0, NONSENSE, now);
             }
         }
         let Some(class) = class else { return };
-        while let Some(ask) = self.asked.get(self.given) {
-            let Ask { what, place, bytes, .. } = *ask;
-            let known =
-                if what == SEND { class.send(place, bytes) } else { class.fill(place, bytes) };
-            if !known {
-                return;
+        for Asked { asks, given } in &mut self.asked {
+            while let Some(Ask { what, place, bytes, .. }) = asks.get(*given).copied() {
+                let known =
+                    if what == SEND { class.send(place, bytes) } else { class.fill(place, bytes) };
+                if !known {
+                    break;
+                }
+                *given += 1;
             }
-            self.given += 1;
         }
     }
 
     fn forget(&mut self, now: Nanos) {
-        self.given = 0;
+        for asked in &mut self.asked {
+            asked.given = 0;
+        }
         self.is_here(false);
         if core::mem::take(&mut self.changed) {
             report::<P>(now, Measurement::Link(self.state));

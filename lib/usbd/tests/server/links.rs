@@ -3,11 +3,11 @@
 use crate::ground::{attach, detach, take_reports};
 use crate::machine::Machine;
 use diapason_abi::Nanos;
-use diapason_contract::link::{self, Ask, RECORDS, UNIT};
+use diapason_contract::link::{self, Ask, Done, RECORDS, UNIT};
 use diapason_contract::settings::{Awaited, FormingOrder, ORDER};
 use diapason_devices::bridge::slow_bridge;
 use diapason_pipe::measured::{LinkReport, Measurement, NetworkStep};
-use diapason_usb::class::link::PEER_TIME;
+use diapason_usb::class::link::{DEPTH, PEER_TIME};
 use diapason_usbd::Platform;
 
 /// The first port for SuperSpeed.
@@ -66,6 +66,45 @@ fn a_link_is_told_as_it_comes_and_as_the_other_side_is_silent() {
     detach(PORT);
     machine.run(Nanos::from_secs(1));
     assert_eq!(said(), [], "it was not there before");
+}
+
+/// Two links of one server are joined by a cable. Each has more requests of both directions than
+/// its controller keeps.
+#[test]
+fn each_direction_is_answered_in_its_order() {
+    const EACH: u32 = DEPTH as u32 + 4;
+    let mut machine = Machine::with(&[("links", &[PORT.into(), u64::from(PORT) + 1])]);
+    let clients = [0, 1].map(|number| {
+        let [asks, done, _] = link::NAMES[number];
+        let asks = machine.ground.writer::<Ask, RECORDS>(asks).unwrap();
+        (asks, machine.ground.reader::<Done, RECORDS>(done).unwrap())
+    });
+    let (here, there) = slow_bridge(UNIT, Nanos::ZERO);
+    attach(PORT, Box::new(here));
+    attach(PORT + 1, Box::new(there));
+    machine.run(Nanos::from_secs(1));
+    let mut dones = Vec::new();
+    for (mut asks, done) in clients {
+        for number in 0..EACH {
+            let bytes = UNIT as u32;
+            for (what, place) in [(link::FILL, number), (link::SEND, 2 * EACH - number)] {
+                asks.push(&Ask { what, place, bytes, quiet: 0 }).unwrap();
+            }
+        }
+        dones.push(done);
+    }
+    machine.ask();
+    machine.run(Nanos::from_millis(10));
+    for mut done in dones {
+        let mut answers = [Vec::new(), Vec::new()];
+        while let Some(Done { what, place, status, bytes, .. }) = done.pop() {
+            assert_eq!((status, bytes as usize), (link::DONE, UNIT));
+            answers[what as usize].push(place);
+        }
+        let [came, sent] = answers;
+        assert!(came.into_iter().eq(0..EACH));
+        assert!(sent.into_iter().eq((0..EACH).map(|number| 2 * EACH - number)));
+    }
 }
 
 /// Returns the steps into a network that were told since the last call.

@@ -45,7 +45,8 @@ fn run() -> Result<(), Errno> {
             // The message is sealed after the last stamp, so that sealing belongs to sending.
             let times = [made, packet.taken, read.0, time::now().0];
             write(&link, place, times);
-            link.seal(place, numbering.head((PACKET - HEAD) as u16));
+            let head = numbering.head((PACKET - HEAD) as u16);
+            time::work("link.seal", || link.seal(place, head));
             link.send_quietly(place, PACKET as u32)?;
             link.ring();
             // Messages that moved are told with others: nobody waits for them.

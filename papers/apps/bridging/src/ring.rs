@@ -72,7 +72,7 @@ fn run(bytes: u32, pause: Nanos, own: u32) -> Result<(), Errno> {
     loop {
         match host.from.wait(begin_at.min(report_at)) {
             Ok(()) => {
-                if host.drain()? {
+                if time::work("ring.drain", || host.drain())? {
                     // Without a pause the next messages are on their way already.
                     let next = if host.pause.0 == 0 { PATIENCE } else { host.pause };
                     begin_at = time::now() + next;

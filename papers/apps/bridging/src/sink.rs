@@ -70,7 +70,8 @@ fn drain(link: &mut Link, order: &mut SequenceTracker, tally: &mut Tally) -> Res
 }
 
 fn take(link: &Link, done: &Done, order: &mut SequenceTracker, tally: &mut Tally) {
-    let Some(head) = link.check(done.place, done.bytes).filter(|_| done.bytes == BYTES) else {
+    let head = time::work("link.check", || link.check(done.place, done.bytes));
+    let Some(head) = head.filter(|_| done.bytes == BYTES) else {
         tally.damaged += 1;
         return;
     };

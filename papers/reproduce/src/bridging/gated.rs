@@ -4,8 +4,7 @@
 //! takes what it took there: what is compared is the bus. Best-effort frames of the longest length
 //! wait at all times, and the window is all that keeps them away.
 
-use super::hosts::CABLE_NS;
-use super::way::{PacketWay, SENSOR_NS};
+use crate::links::{CABLE_NS, PacketWay, SENSOR_NS};
 use diapason::Failure;
 use diapason_tsn::{
     CLASSES, Egress, EgressStep, GateEntry, GateList, GateRefusal, LinkRate, PortModel, ServoClock,

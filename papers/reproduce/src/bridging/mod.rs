@@ -2,24 +2,17 @@
 //! with a time-aware shaper ([Bridging, §3.3 and §4]).
 
 mod gated;
-mod hosts;
-mod machine;
 mod model;
-mod rates;
-mod ring;
-mod way;
 
+use crate::links::{CABLE_NS, PacketWay, TERMS, Ways, deviation, micros, sum, times};
 use crate::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::chart::{Distribution, LineChart, Series};
 use diapason::table::{Align, TextTable};
 use diapason::{Failure, Workspace, metal};
-use gated::{GateClock, WINDOWS_NS, aligned_bound, passed, phases, planned, port_bound};
-use way::{PacketWay, TERMS, Ways, sum};
+use gated::{
+    CYCLE_NS, GateClock, WINDOWS_NS, aligned_bound, most_mbits, passed, phases, planned, port_bound,
+};
 
-/// Table 1, in us: what the paper measured over USB alone on Quest, at least, at most, on average.
-const QUEST: [f64; 3] = [81.55, 168.07, 108.61];
-/// The standard deviation of these times, in us.
-const QUEST_DEVIATION: f64 = 14.57;
 /// The averages of table 1 with windows of 8, 16, 62 and 112 us, in us.
 const TSN_MEANS: [f64; 4] = [696_740.65, 618.75, 550.21, 514.75];
 /// The window whose gates are coordinated with the USB schedule: the smallest.
@@ -27,38 +20,25 @@ const COORDINATED_NS: u64 = WINDOWS_NS[0];
 /// Points of a curve.
 const STEPS: usize = 200;
 
-/// Packets of a run: the paper has 5,000.
-const fn packets(effort: Effort) -> u64 {
-    match effort {
-        Effort::Quick => 1_200,
-        Effort::Full => 5_000,
-        Effort::Long => 30_000,
-    }
-}
+/// Bytes of a payload in table 2, and the paper's Mbit/s over TSN.
+const TSN_RATES: [(u64, f64); 3] = [(512, 936.0), (1_024, 934.0), (2_048, 934.0)];
+/// Bytes of the longest payload of Ethernet.
+const LONGEST: u64 = 1_500;
 
 /// Computes the model, runs the computers, and sends what they had over Ethernet.
 pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     let mut rows = model::rows();
     let built = metal::build(&Workspace::find()?)?;
-    progress.at("runs", 0, 3);
-    let ways = Ways::simulated(packets(effort), &built)?;
-    if ways.all.len() < 100 {
-        return Err(Failure::Ours(format!("only {} packets came", ways.all.len())));
-    }
+    progress.at("runs", 0, 2);
+    let ways = Ways::simulated(effort, &built)?;
     let mut table = table();
     let usb = times("USB alone", ways.all.iter().map(|way| way.here - way.made), sum(&TERMS));
-    rows.extend(alone(&ways, &usb, packets(effort)));
     table.row(line(&usb, "-"));
-    progress.at("runs", 1, 3);
+    progress.at("runs", 1, 2);
     let mut all = vec![usb];
     rows.extend(dual(&ways.all, &mut all, &mut table)?);
     rows.extend(coordinated(&ways.all, &mut all, &mut table)?);
     rows.extend(against(&all));
-    progress.at("runs", 2, 3);
-    let (more, moved) = rates::rows(effort, &built)?;
-    rows.extend(more);
-    let (more, laps) = ring::rows(effort, &built)?;
-    rows.extend(more);
     progress.end();
     let chart = LineChart {
         title: "From the sensor to the other computer (figures 9 to 13)".into(),
@@ -67,54 +47,11 @@ pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionRepo
         series: all.iter().map(curve).collect(),
     };
     let sections = vec![
-        ("The bound over USB alone".into(), stages()),
-        ("The parts of the way over USB alone, in us".into(), parts(&ways.all)),
         ("Table 1: from the sensor to the other computer, in us".into(), table.render()),
-        ("Table 2: over USB, and the most that Ethernet carries, in Mbit/s".into(), moved),
-        ("Tables 3 and 4: four hosts in a ring".into(), laps),
+        ("Table 2: the most that Ethernet carries, in Mbit/s".into(), carried()),
     ];
     let pictures = vec![Picture::lines("bridging-13", &chart)];
     Ok(ReproductionReport::new("bridging", rows, sections, pictures))
-}
-
-fn times(name: &str, values: impl Iterator<Item = u64>, bound: u64) -> Distribution {
-    Distribution::new(name.into(), values.collect(), Some(bound))
-}
-
-fn micros(ns: u64) -> f64 {
-    ns as f64 / 1_000.0
-}
-
-/// Returns the standard deviation of times, in us.
-fn deviation(of: &Distribution) -> f64 {
-    let (mean, count) = (micros(of.mean()), of.values().len().max(1));
-    let squares = of.values().iter().map(|ns| (micros(*ns) - mean).powi(2));
-    (squares.sum::<f64>() / count as f64).sqrt()
-}
-
-/// Compares the run over USB alone with its bound and with Quest.
-fn alone(ways: &Ways, usb: &Distribution, wanted: u64) -> Vec<Row> {
-    let [least, most, mean] = QUEST;
-    let count = usb.values().len() as u64;
-    let bound = sum(&TERMS);
-    vec![
-        Row::numbers("usb.packets", "", None, count as f64)
-            .holds(count + 400 >= wanted)
-            .note("packets of the run, less those while the link and the sensor start"),
-        Row::numbers("usb.wrong", "", None, ways.wrong as f64)
-            .holds(ways.wrong == 0)
-            .note("packets lost, damaged or out of order, and times that go backwards"),
-        Row::numbers("usb.longest", "us", Some(most), micros(usb.max()))
-            .holds(usb.max() <= bound && micros(usb.max()) <= most)
-            .note(format!("at most {:.1} us here, and what Quest took at most", micros(bound))),
-        Row::numbers("usb.shortest", "us", Some(least), micros(usb.min())),
-        Row::numbers("usb.mean", "us", Some(mean), micros(usb.mean()))
-            .holds(micros(usb.mean()) <= mean)
-            .note("no more than Quest's"),
-        Row::numbers("usb.deviation", "us", Some(QUEST_DEVIATION), deviation(usb))
-            .holds(deviation(usb) <= QUEST_DEVIATION)
-            .note("no more than Quest's"),
-    ]
 }
 
 /// USB and Ethernet with windows that nobody coordinates.
@@ -130,7 +67,7 @@ fn dual(
         let seen = passed(ways, (window, 0), GateClock::Free)?;
         let port = port_bound(window, before)?;
         let name = format!("window of {} us", window / 1_000);
-        let bound = before + port + after + hosts::CABLE_NS;
+        let bound = before + port + after + CABLE_NS;
         let whole = times(&name, seen.iter().map(|it| it.whole_ns), bound);
         let longest = seen.iter().map(|it| it.port_ns).max().unwrap_or(0);
         let id = |what: &str| format!("tsn-{}.{what}", window / 1_000);
@@ -230,40 +167,6 @@ fn line(times: &Distribution, port: &str) -> Vec<String> {
     ]
 }
 
-/// Returns the terms of the bound.
-fn stages() -> String {
-    let mut table = TextTable::new(&[
-        ("stage", Align::Left),
-        ("at most, us", Align::Right),
-        ("times", Align::Right),
-    ]);
-    for (what, ns, times) in TERMS {
-        table.row(vec![what.into(), format!("{:.3}", micros(ns)), times.to_string()]);
-    }
-    table.row(vec!["in all".into(), format!("{:.3}", micros(sum(&TERMS))), String::new()]);
-    table.render()
-}
-
-/// Returns the parts of the way over USB alone, as they were seen.
-fn parts(ways: &[PacketWay]) -> String {
-    let mut table = TextTable::new(&[
-        ("part", Align::Left),
-        ("shortest", Align::Right),
-        ("mean", Align::Right),
-        ("longest", Align::Right),
-    ]);
-    let mut part = |what: &str, of: fn(&PacketWay) -> u64| {
-        let times = times(what, ways.iter().map(of), u64::MAX);
-        let [least, mean, most] = [times.min(), times.mean(), times.max()].map(micros);
-        let cells = [least, mean, most].map(|value| format!("{value:.3}"));
-        table.row([what.to_owned()].into_iter().chain(cells).collect());
-    };
-    part("sensor, its bus, server, relay", |way| way.sent - way.made);
-    part("debug server, link, server of the other computer", |way| way.came - way.sent);
-    part("program of the other computer", |way| way.here - way.came);
-    table.render()
-}
-
 /// Returns the distribution as a line.
 fn curve(times: &Distribution) -> Series {
     let (values, count) = (times.values(), times.values().len());
@@ -273,6 +176,27 @@ fn curve(times: &Distribution) -> Series {
         (micros(value), rank as f64 / count.max(1) as f64)
     };
     Series { name: times.name.clone(), points: (0..=STEPS).map(point).collect() }
+}
+
+/// Returns the most that fits on the wire, with open gates and with windows.
+fn carried() -> String {
+    let mut table = TextTable::new(&[
+        ("bytes", Align::Right),
+        ("open", Align::Right),
+        ("8 us", Align::Right),
+        ("16 us", Align::Right),
+        ("62 us", Align::Right),
+        ("112 us", Align::Right),
+        ("[Bridging]: TSN", Align::Right),
+    ]);
+    for (bytes, tsn) in TSN_RATES {
+        let windows = [CYCLE_NS].into_iter().chain(WINDOWS_NS);
+        // A longer message is two frames.
+        let most = windows.map(|window| format!("{:.1}", most_mbits(bytes.min(LONGEST), window)));
+        let cells = [bytes.to_string()].into_iter().chain(most);
+        table.row(cells.chain([tsn.to_string()]).collect());
+    }
+    table.render()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::hosts::{CABLE_NS, LOOK_US, MODERATION_NS, PAIR, PERIOD_NS};
 use super::machine::{numbers, run};
+use crate::Effort;
 use diapason::Failure;
 use diapason::metal::Built;
 
@@ -34,11 +35,21 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Simulates so many packets over USB alone.
+    /// Returns how many packets a run is to have: the paper has 5,000.
+    pub const fn wanted(effort: Effort) -> u64 {
+        match effort {
+            Effort::Quick => 1_200,
+            Effort::Full => 5_000,
+            Effort::Long => 30_000,
+        }
+    }
+
+    /// Simulates the packets over USB alone.
     ///
     /// # Errors
-    /// If a host breaks a promise.
-    pub fn simulated(packets: u64, built: &Built) -> Result<Ways, Failure> {
+    /// If a host breaks a promise, or hardly any packet comes.
+    pub fn simulated(effort: Effort, built: &Built) -> Result<Ways, Failure> {
+        let packets = Ways::wanted(effort);
         let mut ways = Ways::default();
         let (mut next, mut failed) = (0, 0);
         let horizon = START_NS + packets * SENSOR_NS;
@@ -59,6 +70,9 @@ impl Ways {
         let begun = ways.all.first().map_or(0, |way| way.came + SETTLING_NS);
         ways.all.retain(|way| way.made > begun);
         ways.all.truncate(usize::try_from(packets).unwrap_or(usize::MAX));
+        if ways.all.len() < 100 {
+            return Err(Failure::Ours(format!("only {} packets came", ways.all.len())));
+        }
         Ok(ways)
     }
 }

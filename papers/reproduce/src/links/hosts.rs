@@ -1,6 +1,33 @@
 //! The descriptions of the computers, written as text: a source with the sensor, a sink, and the
 //! hosts of a ring. Their processor is the paper's (2.4 GHz), and programs have a VCPU with the
 //! paper's period of a microframe.
+//!
+//! Programs have 20 us of it, where the paper's have 88 us, or 90 us of 150 us. So much is not
+//! admitted here beside the VCPUs of servers on the same core.
+
+/// Works of messages that come one by one, at most, as in `usb-latency`. The bottom half of a
+/// sensor takes 11,498 instructions, as `diapason measure` counts them.
+const ONE_BY_ONE: [(&str, &str); 6] = [
+    ("usbd.sensor", "5us"),
+    ("usbd.link", "3us"),
+    ("dbcd.look", "4us"),
+    ("link.check", "3us"),
+    ("link.seal", "3us"),
+    ("ring.drain", "3us"),
+];
+/// Works of up to eight messages at once: a bottom half takes 9,700 instructions.
+const EIGHT: [(&str, &str); 3] =
+    [("usbd.link", "4100ns"), ("dbcd.look", "4us"), ("ring.drain", "3us")];
+/// Works where as many messages move as can: a bottom half that ends and begins 16 transfers takes
+/// 24,779 instructions, and `link-flood` 3,289 for what it finds then.
+const FULL: [(&str, &str); 3] =
+    [("usbd.link", "10400ns"), ("dbcd.look", "4us"), ("link.flood", "3us")];
+
+/// Returns the declarations of works.
+fn works(all: &[(&str, &str)]) -> String {
+    let work = |(name, worst)| format!("[[work]]\nname = \"{name}\"\nworst = \"{worst}\"\n");
+    all.iter().copied().map(work).collect()
+}
 
 /// The names that the two sides of a link share.
 fn link(number: usize) -> String {
@@ -8,12 +35,12 @@ fn link(number: usize) -> String {
 }
 
 /// Returns a process that drives links, with its VCPU.
-fn program(name: &str, links: usize, extra: &str, arguments: [u64; 3]) -> String {
+fn program(name: &str, links: usize, extra: &str, arguments: [u64; 4]) -> String {
     let uses: Vec<String> = (0..links).map(link).collect();
-    let [a, b, c] = arguments;
+    let [a, b, c, d] = arguments;
     format!(
         "[[process]]\nname = \"{name}\"\npriority = 30\nvcpu = \"work\"\n\
-         arguments = [{a}, {b}, {c}]\n\
+         arguments = [{a}, {b}, {c}, {d}]\n\
          uses = [{}, \"link.ready\", \"link.data\"{extra}]\n\
          [[vcpu]]\nname = \"work\"\nbudget = \"20us\"\nperiod = \"125us\"\nreplenishments = 4\n",
         uses.join(", ")
@@ -35,15 +62,16 @@ fn links(count: usize) -> String {
     text
 }
 
-/// Returns the USB server with one service besides management.
-fn server(uses: &str, settings: &str, service: &str, interval: &str) -> String {
+/// Returns the USB server with one service besides management, which has so many percent of the
+/// processor and may be woken once in an interval.
+fn server(uses: &str, settings: &str, service: &str, (share, interval): (u32, &str)) -> String {
     format!(
         "[[process]]\nname = \"usbd\"\npriority = 40\nvcpu = \"usb-manage\"\nheap = \"384K\"\n\
          stack = \"40K\"\nthreads = 3\nsemaphores = 3\nevents = 2\n\
          uses = [\"xhci\", \"usb-rings\", \"usb-buffers\", \"{service}\", {uses}]\n\
          [process.settings]\n{settings}\n\
          [[vcpu]]\nname = \"usb-manage\"\nbudget = \"100us\"\nperiod = \"2500us\"\n\
-         [[vcpu]]\nname = \"{service}\"\nkind = \"io\"\nutilization = \"15%\"\n\
+         [[vcpu]]\nname = \"{service}\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
          interval = \"{interval}\"\nserves = [\"work\"]\n\
          [[segment]]\nname = \"usb-rings\"\nsize = \"512K\"\ndma = true\n\
          [[segment]]\nname = \"usb-buffers\"\nsize = \"32K\"\ndma = true\n"
@@ -83,15 +111,16 @@ pub const CABLE_NS: u64 = 1_000;
 
 /// Returns the description with this name, and its name again.
 pub fn find(name: &str) -> Result<(String, String), String> {
-    let text = match name.split('-').collect::<Vec<&str>>()[..] {
-        ["source"] => source(),
-        ["sink"] => sink(),
-        ["give", bytes] => give(bytes.parse().map_err(|_| "no such length".to_owned())?),
-        ["take", bytes] => take(bytes.parse().map_err(|_| "no such length".to_owned())?),
-        ["ring", pause, own] => {
-            let number = |text: &str| text.parse().map_err(|_| "no such ring".to_owned());
-            ring(number(pause)?, number(own)?)
-        }
+    let mut words = name.split('-');
+    let kind = words.next().unwrap_or_default();
+    let numbers = words.map(|word| word.parse().map_err(|_| format!("`{word}` is no number")));
+    let numbers = numbers.collect::<Result<Vec<u64>, String>>()?;
+    let text = match (kind, &numbers[..]) {
+        ("source", []) => source(),
+        ("sink", []) => sink(),
+        ("target", [bytes, sends, takes]) => flooding_target([*bytes, *sends, *takes]),
+        ("host", [bytes, sends, takes]) => flooding_host([*bytes, *sends, *takes]),
+        ("ring", [pause, own, most]) => ring(*pause, *own, *most),
         _ => return Err("no such description".to_owned()),
     };
     Ok((name.to_owned(), text))
@@ -99,54 +128,57 @@ pub fn find(name: &str) -> Result<(String, String), String> {
 
 /// Returns the computer with the sensor: a debug target of the sink.
 fn source() -> String {
-    let uses = "\"sensor\", \"sensor.ready\", \"debug.enable\"";
-    system("source", "990us")
-        + &server(uses, "serves = [\"sensors\"]", "usb-sensor", "990us")
-        + &target(0)
-        + &program("bridge-relay", 1, ", \"sensor\", \"sensor.ready\"", [0; 3])
-        + &links(1)
-        + "[[usb]]\nname = \"sensor\"\non = \"xhci\"\nport = 2\nmodel = \"sensor\"\n\
-           [[segment]]\nname = \"sensor\"\nsize = \"36K\"\n\
-           [[semaphore]]\nname = \"sensor.ready\"\nkind = \"counting\"\n"
+    target_with_sensor("source", ("bridge-relay", ", \"sensor\", \"sensor.ready\"", [0; 4]))
+        + "[[usb]]\nname = \"sensor\"\non = \"xhci\"\nport = 2\nmodel = \"sensor\"\n"
+        + &works(&ONE_BY_ONE)
 }
 
-/// Returns the computer that receives: the debug host.
-fn sink() -> String {
-    let uses = format!("{}, \"link.ready\", \"link.data\"", link(0));
-    system("sink", "49us")
-        + &server(&uses, "links = [16]", "usb-link0", "35us")
-        + &program("bridge-sink", 1, "", [0; 3])
-        + &links(1)
-}
-
-/// Returns the computers of [`PAIR`] without the sensor, which send each other as much as they can.
-fn give(bytes: u64) -> String {
-    let uses = "\"sensor\", \"sensor.ready\", \"debug.enable\"";
-    system("give", "990us")
-        + &server(uses, "serves = [\"sensors\"]", "usb-sensor", "990us")
+/// Returns a debug target whose USB server has room for a sensor.
+fn target_with_sensor(name: &str, (run, uses, arguments): (&str, &str, [u64; 4])) -> String {
+    let served = "\"sensor\", \"sensor.ready\", \"debug.enable\"";
+    system(name, "990us")
+        + &server(served, "serves = [\"sensors\"]", "usb-sensor", (15, "990us"))
         + &target(0)
-        + &program("link-flood", 1, "", [1, bytes, 0])
+        + &program(run, 1, uses, arguments)
         + &links(1)
         + "[[segment]]\nname = \"sensor\"\nsize = \"36K\"\n\
            [[semaphore]]\nname = \"sensor.ready\"\nkind = \"counting\"\n"
 }
 
-fn take(bytes: u64) -> String {
+/// Returns a debug host whose link has so many percent of the processor.
+fn debug_host(name: &str, share: u32, (run, arguments): (&str, [u64; 4])) -> String {
     let uses = format!("{}, \"link.ready\", \"link.data\"", link(0));
-    system("take", "49us")
-        + &server(&uses, "links = [16]", "usb-link0", "35us")
-        + &program("link-flood", 1, "", [1, bytes, 0])
+    system(name, "49us")
+        + &server(&uses, "links = [16]", "usb-link0", (share, "35us"))
+        + &program(run, 1, "", arguments)
         + &links(1)
 }
 
-/// Returns a host of a ring. The origin has messages of its own.
-fn ring(pause_us: u64, own: u64) -> String {
+/// Returns the computer that receives: the debug host.
+fn sink() -> String {
+    debug_host("sink", 15, ("bridge-sink", [0; 4])) + &works(&ONE_BY_ONE)
+}
+
+/// Returns a debug target that sends or takes as much as it can.
+fn flooding_target([bytes, sends, takes]: [u64; 3]) -> String {
+    let flood = ("link-flood", "", [1, bytes, sends, takes]);
+    target_with_sensor("target", flood) + &works(&FULL)
+}
+
+/// Returns the debug host at the other end.
+fn flooding_host([bytes, sends, takes]: [u64; 3]) -> String {
+    debug_host("host", 30, ("link-flood", [1, bytes, sends, takes])) + &works(&FULL)
+}
+
+/// Returns a host of a ring with so many messages at most. The origin has messages of its own.
+fn ring(pause_us: u64, own: u64, most: u64) -> String {
     let uses = format!("{}, \"link.ready\", \"link.data\", \"debug.enable\"", link(0));
     system("ring", "49us")
-        + &server(&uses, "links = [16]", "usb-link0", "35us")
+        + &server(&uses, "links = [16]", "usb-link0", (15, "35us"))
         + &target(1)
-        + &program("bridge-ring", 2, "", [RING_BYTES, pause_us, own])
+        + &program("bridge-ring", 2, "", [RING_BYTES, pause_us, own, 0])
         + &links(2)
+        + &works(if most > 1 { &EIGHT[..] } else { &ONE_BY_ONE[..] })
 }
 
 /// Bytes of a message round the ring.
@@ -158,17 +190,21 @@ pub const PAIR: &str = "[[host]]\nname = \"source\"\nsystem = \"source\"\nclock 
     [[cable]]\nname = \"debug\"\nends = [\"source:xhci:debug\", \"sink:xhci:1\"]\n\
     delay = \"1us\"\n";
 
-/// Returns the list of two computers that send each other messages of this length.
-pub fn two(bytes: u64) -> String {
-    let source = PAIR.replace("system = \"source\"", &format!("system = \"give-{bytes}\""));
-    source.replace("system = \"sink\"", &format!("system = \"take-{bytes}\""))
+/// Returns the list of two computers, of which one sends the other messages of this length as fast
+/// as it can. So many of them are under way at once.
+pub fn two(bytes: u64, from_target: bool, under_way: u64) -> String {
+    let (sends, takes) = if from_target { (under_way, 0) } else { (0, under_way) };
+    let target = format!("system = \"target-{bytes}-{sends}-{takes}\"");
+    let host = format!("system = \"host-{bytes}-{takes}-{sends}\"");
+    PAIR.replace("system = \"source\"", &target).replace("system = \"sink\"", &host)
 }
 
 /// Returns the list of a ring of four, whose origin waits so long and has so many messages.
-pub fn four(pause_us: u64, own: u64) -> String {
+pub fn four(pause_us: u64, most: u64) -> String {
     let mut text = "[network]\nleader = \"h0\"\n".to_owned();
     for host in 0..4 {
-        let system = if host == 0 { format!("ring-{pause_us}-{own}") } else { "ring-0-0".into() };
+        let (pause, own) = if host == 0 { (pause_us, most) } else { (0, 0) };
+        let system = format!("ring-{pause}-{own}-{most}");
         text +=
             &format!("[[host]]\nname = \"h{host}\"\nsystem = \"{system}\"\nclock = \"2400MHz\"\n");
     }

@@ -1,13 +1,12 @@
-//! Messages of 1,024 bytes round a ring of four hosts, joined by USB alone (tables 3 and 4).
+//! `usb-ring`: messages of 1,024 bytes round a ring of four hosts ([Bridging, §4.5]).
 
-use super::deviation;
 use super::hosts::{CABLE_NS, LOOK_US, MODERATION_NS, PERIOD_NS, RING_BYTES, four};
 use super::machine::{numbers, run};
-use crate::{Effort, Row};
-use diapason::Failure;
+use super::{deviation, micros, times};
+use crate::{Effort, Progress, ReproductionReport, Row};
 use diapason::chart::Distribution;
-use diapason::metal::Built;
 use diapason::table::{Align, TextTable};
+use diapason::{Failure, Workspace, metal};
 use diapason_tsn::{LinkRate, wire_bytes};
 
 /// The paper's throughput over USB and Ethernet, in Mbit/s, and its laps over USB: least, most and
@@ -26,11 +25,10 @@ const HOPS: u64 = 4;
 /// The transfer of a message over USB 3 (equation 4): 1,720.2 ns.
 const USB3_NS: u64 = 1_721;
 
-/// Returns the rows of the ring, and its table.
-///
-/// # Errors
-/// If a host breaks a promise, or nothing goes round.
-pub fn rows(effort: Effort, built: &Built) -> Result<(Vec<Row>, String), Failure> {
+/// Sends messages round the ring, one by one and many at once.
+pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
+    let built = metal::build(&Workspace::find()?)?;
+    progress.at("runs", 0, 2);
     let seconds = match effort {
         Effort::Quick => 3,
         Effort::Full => 20,
@@ -38,11 +36,12 @@ pub fn rows(effort: Effort, built: &Built) -> Result<(Vec<Row>, String), Failure
     };
     let horizon = seconds * SECOND + SECOND / 10;
     let mut laps = Vec::new();
-    run(&four(PAUSE_US, 1), built, horizon, |_, words| {
+    run(&four(PAUSE_US, 1), &built, horizon, |_, words| {
         laps.extend(numbers(words, "LAPS").into_iter().flatten());
     })?;
+    progress.at("runs", 1, 2);
     let mut counts = Vec::new();
-    run(&four(0, UNDER_WAY), built, horizon, |_, words| {
+    run(&four(0, UNDER_WAY), &built, horizon, |_, words| {
         if let Some([came, _]) = numbers(words, "RING").as_deref() {
             counts.push(*came);
         }
@@ -50,11 +49,13 @@ pub fn rows(effort: Effort, built: &Built) -> Result<(Vec<Row>, String), Failure
     // The last whole second of the origin.
     let last = counts.windows(2).next_back().map_or(0, |pair| pair[1] - pair[0]);
     let megabits = (last * RING_BYTES * 8) as f64 / 1e6;
-    let laps = Distribution::new("laps".into(), laps, Some(bound()));
+    let laps = times("laps", laps.into_iter(), bound());
     if laps.values().is_empty() || last == 0 {
         return Err(Failure::Ours("nothing went round the ring".into()));
     }
-    Ok((compared(&laps, megabits), table(&laps, megabits)))
+    progress.end();
+    let sections = vec![("Tables 3 and 4: four hosts".into(), table(&laps, megabits))];
+    Ok(ReproductionReport::new("usb-ring", compared(&laps, megabits), sections, Vec::new()))
 }
 
 /// Returns the bound of a lap: at each hop a debug server, the link, the interrupt with its bottom
@@ -71,7 +72,6 @@ fn over_ethernet() -> u64 {
 }
 
 fn compared(laps: &Distribution, megabits: f64) -> Vec<Row> {
-    let micros = |ns: u64| ns as f64 / 1_000.0;
     let [usb, ethernet] = THROUGHPUT;
     let [least, most, mean] = LAPS;
     let (count, bound) = (laps.values().len(), micros(bound()));
