@@ -15,7 +15,7 @@ use crate::session::{FinishedRun, Session};
 use crate::simulate::{PromisedTime, SeenTime, SwitchReport, steps};
 use crate::workspace::Workspace;
 use diapason_devices::faulty::OwnClock;
-use diapason_plan::FlowStage;
+use diapason_plan::{FlowStage, PlannedCredit};
 use diapason_sim::StepSpan;
 use diapason_system::{
     Cable, EthernetLink, FaultTarget, Flow, FlowWay, Hosts, InjectedFault, RunOptions, Switch,
@@ -67,6 +67,8 @@ pub struct Joints {
     pub times: Vec<PromisedTime>,
     /// When frames of flows in step with gates have left the adapter, if that has a bound.
     pub steps: Vec<(WireEnd, StepSpan)>,
+    /// The credit of ports of switches.
+    pub credits: Vec<PlannedCredit>,
 }
 
 impl Joints {
@@ -146,7 +148,8 @@ impl Several {
         let steps = steps(&list, network);
         let Hosts { hosts, cables, ethernet, switches, .. } = list;
         let drifts = hosts.iter().map(|host| host.drift_ppm).collect();
-        let joints = Joints { cables, ethernet, switches, drifts, promised, times, steps };
+        let credits = network.credits.clone();
+        let joints = Joints { cables, ethernet, switches, drifts, promised, times, steps, credits };
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
         Several { parts, joined: Joined::By(joints), forms, file, flows, marked: false }
@@ -330,6 +333,7 @@ pub(crate) fn report(
         if let Some(switches) = switches {
             all["switches"] = switches.to_json().into();
             all["gates"] = switches.gated_json().into();
+            all["credits"] = switches.credits_json().into();
             all["times"] = times.iter().map(SeenTime::to_json).collect();
             all["lost"] = json!(lost);
         }

@@ -15,8 +15,8 @@ use diapason_abi::Nanos;
 use diapason_devices::faulty::OwnClock;
 use diapason_ether::{FRAME_MIN, is_of_neighbours};
 use diapason_tsn::{
-    CLASSES, GAP, GateList, GateRefusal, LinkRate, PREAMBLE, PortDeparture, QueueBooks, Shaping,
-    StoreForward,
+    CLASSES, CreditSpan, GAP, GateList, GateRefusal, LinkRate, PREAMBLE, PortDeparture, QueueBooks,
+    Shaping, StoreForward,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -54,8 +54,8 @@ pub struct SwitchSpec {
     pub world: OwnClock,
     /// Frames that may wait in each queue.
     pub room: usize,
-    /// The gates of each port, and its speed in Mbit/s.
-    pub ports: Vec<(GateList, u64)>,
+    /// The gates and the rate of each port, and how it shapes each class.
+    pub ports: Vec<(GateList, LinkRate, [Shaping; CLASSES])>,
     /// The port behind which each address is.
     pub ways: BTreeMap<[u8; 6], usize>,
 }
@@ -81,6 +81,8 @@ pub struct PortBooks {
     pub queues: [QueueBooks; CLASSES],
     /// Frames that no window of their class is long enough for, by class.
     pub too_long: [u64; CLASSES],
+    /// Between which limits the credit of each class was.
+    pub credits: [CreditSpan; CLASSES],
 }
 
 /// The books of all switches of a network, in their order.
@@ -273,14 +275,11 @@ impl EthernetNetwork {
     /// Returns a network with these switches and no wires.
     ///
     /// # Errors
-    /// None for gates without credit.
+    /// If the credit of a port reserves more than its wire carries, or does not go with its gates.
     pub fn new(switches: Vec<SwitchSpec>) -> Result<EthernetNetwork, GateRefusal> {
         let switched = |spec: SwitchSpec| {
-            let port = |(gates, mbit): &(GateList, u64)| {
-                (gates.clone(), LinkRate::new(mbit * 1_000_000), [Shaping::Strict; CLASSES])
-            };
-            let ports = spec.ports.iter().map(port).collect();
-            let forward = StoreForward::new(spec.latency.0, ports)?.with_room(spec.room);
+            let forward =
+                StoreForward::new(spec.latency.0, spec.ports.clone())?.with_room(spec.room);
             let ports = vec![PortBooks::default(); spec.ports.len()];
             let books = SwitchBooks { ports, ..SwitchBooks::default() };
             Ok(Switched { spec, forward, now: 0, books })
@@ -339,8 +338,9 @@ impl EthernetNetwork {
         let network = self.0.borrow();
         let books = |it: &Switched| {
             let mut books = it.books.clone();
-            for (port, queues) in books.ports.iter_mut().zip(it.forward.queues()) {
-                port.queues = *queues;
+            let seen = it.forward.queues().iter().zip(it.forward.credits());
+            for (port, (queues, credits)) in books.ports.iter_mut().zip(seen) {
+                (port.queues, port.credits) = (*queues, credits);
             }
             books
         };
@@ -446,7 +446,7 @@ impl Switched {
         // Several times of the switch may be one of the world: it never goes back.
         let own_ns = self.spec.world.host(at).0.max(self.now);
         let class = class(frame);
-        let rate = LinkRate::new(self.spec.ports[port].1 * 1_000_000);
+        let rate = self.spec.ports[port].1;
         let wire_ns = rate.time_ns((on_wire(frame.len()) + GAP as usize) as u64);
         if self.forward.receive(own_ns, port, class, wire_ns, frame.to_vec()).is_err() {
             self.books.ports[port].too_long[class] += 1;
@@ -465,7 +465,7 @@ mod tests {
     /// Returns three adapters at a switch, whose queues have this room, and their places.
     fn switched(room: usize, gates: &GateList) -> (EthernetNetwork, Vec<(EthernetWire, usize)>) {
         let ways = MACS.iter().copied().zip(0..).collect();
-        let ports = vec![(gates.clone(), 1_000); 4];
+        let ports = vec![(gates.clone(), LinkRate::GIGABIT, [Shaping::Strict; CLASSES]); 4];
         let world = OwnClock::default();
         let spec = SwitchSpec { latency: Nanos(2_000), world, room, ports, ways };
         let network = EthernetNetwork::new(vec![spec]).unwrap();

@@ -256,6 +256,7 @@ mod tests {
             "../examples/detour.toml",
             "../examples/ethernet.toml",
             "../examples/ethernet-gates.toml",
+            "../examples/ethernet-credit.toml",
             "../examples/ethernet-time.toml",
             "../examples/ethernet-gates-time.toml",
             "../examples/ethernet-gates-both.toml",

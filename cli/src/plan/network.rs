@@ -12,7 +12,11 @@ use serde_json::{Value, json};
 /// Returns the tables of cables and hosts, and the order of what hosts do.
 pub(super) fn render(network: &NetworkPlan, hosts: &Hosts) -> String {
     let cables = if hosts.cables.is_empty() { String::new() } else { cables(network, hosts) };
-    let wires = [wires::render(hosts), wires::render_times(network, hosts)];
+    let wires = [
+        wires::render(hosts),
+        wires::render_credits(network, hosts),
+        wires::render_times(network, hosts),
+    ];
     let parts = [cables, lists(network, hosts), order(network, hosts)].into_iter().chain(wires);
     let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
     parts.join("\n")
@@ -149,6 +153,7 @@ pub(super) fn to_json(network: &NetworkPlan, hosts: &Hosts) -> Value {
         "rounds": rounds(lists).iter().map(round).collect::<Vec<Value>>(),
         "ethernet": wires::to_json(hosts),
         "times": wires::times_to_json(network, hosts),
+        "credits": wires::credits_to_json(network, hosts),
         "flows": flow_tables::to_json(network, hosts),
     })
 }

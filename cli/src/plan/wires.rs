@@ -1,8 +1,9 @@
-//! The wires between adapters and switches, and the common times of hosts, as tables and as JSON.
+//! The wires between adapters and switches, the credit of ports, and the common times of hosts, as
+//! tables and as JSON.
 
 use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
-use diapason_plan::{CommonTime, NetworkPlan};
+use diapason_plan::{CommonTime, NetworkPlan, PlannedCredit};
 use diapason_system::{EthernetLink, Hosts, WireEnd};
 use serde_json::{Value, json};
 
@@ -21,6 +22,46 @@ pub(super) fn render(hosts: &Hosts) -> String {
         table.row(vec![link.name.clone(), from, to, link.speed.to_string(), delay]);
     }
     if hosts.ethernet.is_empty() { String::new() } else { table.render() }
+}
+
+/// Returns the table of credit at ports; nothing without any.
+pub(super) fn render_credits(network: &NetworkPlan, hosts: &Hosts) -> String {
+    let right = |name| (name, Align::Right);
+    let mut table = TextTable::new(&[
+        ("credit", Align::Left),
+        right("priority"),
+        right("idle slope"),
+        right("send slope"),
+        right("lo credit"),
+        right("hi credit"),
+    ]);
+    for it in &network.credits {
+        let slopes = [it.credit.idle_kbit.to_string(), format!("-{}", it.send_kbit())];
+        let limits = it.span.map(|it| [it.least, it.most].map(|it| it.to_string()));
+        let limits = limits.unwrap_or_else(|| [(); 2].map(|()| "NONE".to_owned()));
+        let named = vec![port(it, hosts), it.credit.priority.to_string()];
+        table.row([named, slopes.to_vec(), limits.to_vec()].concat());
+    }
+    if network.credits.is_empty() { String::new() } else { table.render() }
+}
+
+fn port(it: &PlannedCredit, hosts: &Hosts) -> String {
+    written(WireEnd::Port { switch: it.switch, port: it.credit.port }, hosts)
+}
+
+/// Returns the credit at ports as JSON objects: slopes in kbit/s, limits in bytes.
+pub(super) fn credits_to_json(network: &NetworkPlan, hosts: &Hosts) -> Vec<Value> {
+    let object = |it: &PlannedCredit| {
+        json!({
+            "port": port(it, hosts),
+            "priority": it.credit.priority,
+            "idle_slope": it.credit.idle_kbit,
+            "send_slope": -i64::try_from(it.send_kbit()).unwrap_or(i64::MAX),
+            "lo_credit": it.span.map(|it| it.least),
+            "hi_credit": it.span.map(|it| it.most),
+        })
+    };
+    network.credits.iter().map(object).collect()
 }
 
 /// Returns the table of common times; nothing without one.

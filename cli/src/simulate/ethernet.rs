@@ -9,6 +9,7 @@ use diapason_devices::faulty::OwnClock;
 use diapason_plan::GateStep;
 use diapason_sim::{EthernetJack, EthernetNetwork, GatedBooks, StepSpan, SwitchSpec};
 use diapason_system::{EthernetLink, FlowWay, Hosts, Switch, System, WireEnd};
+use diapason_tsn::LinkRate;
 use std::collections::BTreeMap;
 
 /// Devices of a host, at most.
@@ -27,7 +28,7 @@ pub(super) const fn place(card: usize) -> (usize, usize) {
 /// Returns the network that the wires and switches of a list make.
 pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNetwork, Failure> {
     let specs = (0..joints.switches.len()).map(|number| spec(joints, systems, number));
-    // A checked description has gates that ports can follow.
+    // A checked description has gates and credit that ports can follow.
     let network = EthernetNetwork::new(specs.collect());
     let network = network.map_err(|refusal| Failure::Ours(refusal.to_string()))?;
     for link in &joints.ethernet {
@@ -76,7 +77,8 @@ fn spec(joints: &Joints, systems: &[&System], number: usize) -> SwitchSpec {
     let port = |port: usize| {
         let here = WireEnd::Port { switch: number, port };
         let link = joints.ethernet.iter().find(|link| link.ends.contains(&here));
-        (joints.switches[number].gates(port), link.map_or(1_000, |link| link.speed))
+        let rate = LinkRate::new(link.map_or(1_000, |link| link.speed) * 1_000_000);
+        (joints.switches[number].gates(port), rate, joints.switches[number].shaping(port))
     };
     let ways = (0..ports).flat_map(|port| {
         let behind = behind(&joints.ethernet, WireEnd::Port { switch: number, port });

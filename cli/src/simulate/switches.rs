@@ -1,10 +1,13 @@
-//! The frames that passed the switches of a list of hosts in a run: as a table, as JSON, and as
-//! findings.
+//! The frames that passed the switches of a list of hosts in a run, and the credit of ports: as
+//! tables, as JSON, and as findings.
 
 use crate::several::Joints;
 use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
+use diapason_plan::PlannedCredit;
 use diapason_sim::{EthernetBooks, GatedBooks};
+use diapason_system::PortCredit;
+use diapason_tsn::CreditSpan;
 use serde_json::{Value, json};
 
 /// The frames of one queue of a port in a run.
@@ -47,14 +50,44 @@ struct GatedRow {
     late: u64,
 }
 
+/// The credit of a class at a port in a run.
+#[derive(Clone, Debug)]
+struct CreditRow {
+    port: String,
+    planned: PlannedCredit,
+    seen: CreditSpan,
+}
+
 /// The switches and gates of a list of hosts in a run.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchReport {
     switches: Vec<SwitchRow>,
     queues: Vec<QueueRow>,
     gated: Vec<GatedRow>,
+    credits: Vec<CreditRow>,
     /// Wires in which frames were lost because they were pulled, and how many.
     lost: Vec<(String, u64)>,
+}
+
+impl CreditRow {
+    fn of(planned: PlannedCredit, joints: &Joints, books: &EthernetBooks) -> Option<CreditRow> {
+        let PortCredit { port, priority, .. } = planned.credit;
+        let seen = books.get(planned.switch)?.ports.get(port)?.credits[usize::from(priority)];
+        let port = format!("{}:{}", joints.switches[planned.switch].name, port + 1);
+        Some(CreditRow { port, planned, seen })
+    }
+
+    fn finding(&self) -> Option<String> {
+        let (span, CreditRow { port, planned, seen }) = (self.planned.span?, self);
+        let priority = planned.credit.priority;
+        (!span.contains(seen)).then(|| {
+            format!(
+                "the credit of priority {priority} at {port} was from {} to {} bytes, and {} to {} \
+                 are planned: more was sent above it, or longer frames below it",
+                seen.least, seen.most, span.least, span.most
+            )
+        })
+    }
 }
 
 impl SwitchReport {
@@ -63,8 +96,10 @@ impl SwitchReport {
     pub(super) fn of(joints: &Joints, books: &EthernetBooks, lost: &[u64]) -> SwitchReport {
         let lost = joints.ethernet.iter().zip(lost).filter(|(_, lost)| **lost > 0);
         let lost = lost.map(|(wire, lost)| (wire.name.clone(), *lost)).collect();
+        let credits = joints.credits.iter().filter_map(|it| CreditRow::of(*it, joints, books));
+        let credits = credits.collect();
         let (switches, queues, gated) = (Vec::new(), Vec::new(), Vec::new());
-        let mut report = SwitchReport { switches, queues, gated, lost };
+        let mut report = SwitchReport { switches, queues, gated, credits, lost };
         for (switch, books) in joints.switches.iter().zip(books) {
             let (came, unknown) = (books.came, books.unknown);
             let (returned, groups) = (books.returned, books.groups);
@@ -112,7 +147,8 @@ impl SwitchReport {
     }
 
     /// Returns a sentence for each wire that lost frames, for each class of an adapter that left
-    /// its windows or its step, and for each queue of promised flows that dropped some.
+    /// its windows or its step, for each credit that left its limits, and for each queue of
+    /// promised flows that dropped some.
     pub(crate) fn findings(&self) -> Vec<String> {
         let wires = self.lost.iter().map(|(wire, lost)| {
             format!("{lost} frames were lost in the wire {wire}, which was pulled")
@@ -140,14 +176,36 @@ impl SwitchReport {
                  gates: their flows promise another part of the cycle"
             )
         });
-        wires.chain(outside).chain(late).chain(lost).collect()
+        let credits = self.credits.iter().filter_map(CreditRow::finding);
+        wires.chain(outside).chain(late).chain(credits).chain(lost).collect()
     }
 
     /// Returns the tables; nothing without switches and gates.
     pub(crate) fn render(&self) -> String {
-        let tables = [self.render_switches(), self.render_gates()];
+        let tables = [self.render_switches(), self.render_credits(), self.render_gates()];
         let some: Vec<String> = tables.into_iter().filter(|table| !table.is_empty()).collect();
         some.join("\n")
+    }
+
+    fn render_credits(&self) -> String {
+        let right = |name| (name, Align::Right);
+        let mut table = TextTable::new(&[
+            ("credit", Align::Left),
+            right("priority"),
+            right("lowest"),
+            right("planned"),
+            right("highest"),
+            right("planned"),
+        ]);
+        for CreditRow { port, planned, seen } in &self.credits {
+            let limits = planned.span.map(|it| [it.least, it.most].map(|it| it.to_string()));
+            let [least, most] = limits.unwrap_or_else(|| [(); 2].map(|()| "NONE".to_owned()));
+            let priority = planned.credit.priority.to_string();
+            let seen = [seen.least, seen.most].map(|it| it.to_string());
+            let [lowest, highest] = seen;
+            table.row(vec![port.clone(), priority, lowest, least, highest, most]);
+        }
+        if self.credits.is_empty() { String::new() } else { table.render() }
     }
 
     fn render_gates(&self) -> String {
@@ -220,6 +278,21 @@ impl SwitchReport {
         self.gated.iter().map(of).collect()
     }
 
+    /// Returns the credit of ports as JSON objects.
+    pub(crate) fn credits_json(&self) -> Vec<Value> {
+        let of = |CreditRow { port, planned, seen }: &CreditRow| {
+            json!({
+                "port": port,
+                "priority": planned.credit.priority,
+                "lowest": seen.least,
+                "highest": seen.most,
+                "lo_credit": planned.span.map(|it| it.least),
+                "hi_credit": planned.span.map(|it| it.most),
+            })
+        };
+        self.credits.iter().map(of).collect()
+    }
+
     /// Returns the switches as JSON objects.
     pub(crate) fn to_json(&self) -> Vec<Value> {
         let of = |it: &SwitchRow| {
@@ -256,6 +329,7 @@ mod tests {
     use super::*;
     use diapason_sim::{PortBooks, SwitchBooks};
     use diapason_system::Switch;
+    use diapason_tsn::LinkRate;
 
     fn report(full: u64, promised: bool) -> SwitchReport {
         let mut port = PortBooks::default();
@@ -264,8 +338,9 @@ mod tests {
         port.queues[6].full = full;
         let books = vec![SwitchBooks { came: 10, ports: vec![port], ..SwitchBooks::default() }];
         let name = String::from("s");
+        let (gates, credits) = (Vec::new(), Vec::new());
         let switch =
-            Switch { name, ports: 2, latency_ns: 0, drift_ppm: 0, room: 4, gates: Vec::new() };
+            Switch { name, ports: 2, latency_ns: 0, drift_ppm: 0, room: 4, gates, credits };
         let promised = if promised { vec![(String::from("s:1"), 6)] } else { Vec::new() };
         SwitchReport::of(
             &Joints { switches: vec![switch], promised, ..Joints::default() },
@@ -283,6 +358,27 @@ mod tests {
         assert_eq!(report(3, true).findings(), [said]);
         assert!(report(3, true).render().contains("s:1"));
         assert_eq!(report(3, true).to_json()[0]["queues"][0]["full"], 3);
+    }
+
+    #[test]
+    fn credit_outside_of_its_limits_is_a_finding() {
+        let mut report = report(0, true);
+        let credit = PortCredit { port: 0, priority: 6, idle_kbit: 500_000 };
+        let (rate, span) = (LinkRate::GIGABIT, Some(CreditSpan { most: 100, least: -50 }));
+        let planned = PlannedCredit { switch: 0, number: 0, credit, rate, is_used: true, span };
+        let mut with = |most, span| {
+            let seen = CreditSpan { most, least: -50 };
+            let planned = PlannedCredit { span, ..planned };
+            report.credits = vec![CreditRow { port: "s:1".to_owned(), planned, seen }];
+            report.findings()
+        };
+        assert_eq!(with(100, span), Vec::<String>::new());
+        assert_eq!(with(101, None), Vec::<String>::new());
+        let said = "the credit of priority 6 at s:1 was from -50 to 101 bytes, and -50 to 100 are \
+                    planned: more was sent above it, or longer frames below it";
+        assert_eq!(with(101, span), [said]);
+        assert!(report.render().contains("lowest"));
+        assert_eq!(report.credits_json()[0]["hi_credit"], 100);
     }
 
     #[test]

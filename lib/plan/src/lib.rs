@@ -50,7 +50,7 @@ pub use boot::{Cleared, Unproved};
 pub use bus::Bused;
 pub use network::{
     CommonTerms, CommonTime, FlowBill, FlowItem, FlowLeg, FlowLegs, FlowStage, Flowed, GateStep,
-    LinkEnd, NetworkPlan, OtherWay, flow_legs,
+    LinkEnd, NetworkPlan, OtherWay, PlannedCredit, flow_legs,
 };
 pub use refusal::share;
 pub use verdict::{FarPiped, Plan, Sum, Verdict};

@@ -3,6 +3,7 @@
 use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
 use diapason_plan::{FlowBill, FlowStage, NetworkPlan, Plan};
 use diapason_system::{Description, Hosts, parse_any};
+use diapason_tsn::CreditSpan;
 use std::fs;
 use std::path::PathBuf;
 
@@ -210,6 +211,11 @@ const GATED: &str = "ethernet-gates.toml";
 
 /// Returns the plan of the example with gates at an adapter, with some changes.
 fn gated(changes: &[(&str, &str, &str)]) -> NetworkPlan {
+    planned(GATED, changes)
+}
+
+/// Returns the plan of an example with one text for another in some files.
+fn planned(list: &str, changes: &[(&str, &str, &str)]) -> NetworkPlan {
     let read = |file: &str| {
         let own = changes.iter().filter(|(name, _, _)| *name == file);
         own.fold(example(file), |text, (_, from, to)| {
@@ -217,10 +223,62 @@ fn gated(changes: &[(&str, &str, &str)]) -> NetworkPlan {
             text.replace(from, to)
         })
     };
-    match parse_any(GATED, &read(GATED), |file| Ok((file.to_owned(), read(file)))) {
+    match parse_any(list, &read(list), |file| Ok((file.to_owned(), read(file)))) {
         Ok(Description::Several(hosts)) => NetworkPlan::of(&hosts),
         other => panic!("{other:?}"),
     }
+}
+
+const CREDIT: &str = "ethernet-credit.toml";
+/// The credit of the example.
+const SLOPE: &str = "[[switch.credit]]\nport = 3\npriority = 1                   # of pictures\n\
+                     idle_slope = 15000             # kbit/s. Pictures need 11763\n";
+
+#[test]
+fn credit_bounds_what_goes_before_lower_priorities() {
+    let own = planned(CREDIT, &[]);
+    assert_eq!(titles(&own), Vec::<String>::new());
+    let port = |plan: &NetworkPlan, flow: usize| {
+        let bill = plan.flows[flow].bill.as_ref().unwrap();
+        let mut ports = bill.items.iter().filter(|it| it.name == "cabinet:3");
+        ports.next().unwrap().value.0
+    };
+    let strict = planned(CREDIT, &[(CREDIT, SLOPE, "")]);
+    // A picture takes 117.6 us, and its credit is back after 784 us.
+    let (picture, command) = (1_470 * 80, 134 * 80);
+    assert!(port(&strict, 0) > 2_000 + 4 * picture + command);
+    assert!(port(&own, 0) < 2_000 + 2 * picture + command);
+    assert!(port(&own, 1) > 2_000 + 3 * 784_000 + picture);
+    // A command is in the way for 10.72 us and 1 ns, at 15 Mbit/s; a picture at the other 85.
+    let found = &own.credits[0];
+    assert_eq!((own.credits.len(), found.send_kbit(), found.is_used), (1, 85_000, true));
+    assert_eq!(found.span, Some(CreditSpan { most: 21, least: -1_250 }));
+    assert_eq!(strict.credits, []);
+}
+
+#[test]
+fn credit_that_does_not_help_is_refused() {
+    let first = |slope: &str| titles(&planned(CREDIT, &[(CREDIT, SLOPE, slope)]));
+    let credit = |priority: u8, slope: u64| {
+        format!("[[switch.credit]]\nport = 3\npriority = {priority}\nidle_slope = {slope}\n")
+    };
+    let poor = "`pictures` has no bound: at cabinet:3: class 1 asks for 11763 kbit/s, and its idle \
+                slope is 11762";
+    assert_eq!(first(&credit(1, 11_762))[1], poor);
+    let unused = format!("{SLOPE}\n{}", credit(5, 9));
+    assert_eq!(first(&unused), ["no frames of priority 5 leave `cabinet:3`"]);
+    // Pictures have no credit here, and go before commands.
+    let below = "`commands` has no bound: at cabinet:3: the idle slope of class 0 and what classes \
+                 above it ask for come to 1017629 ppm of the link";
+    assert_eq!(first(&credit(0, 90_000))[0], below);
+    assert_eq!(first(&credit(0, 80_000)), Vec::<String>::new());
+    let gates = "[[switch.gates]]\nport = 3\nentries = [\"S ff 1ms\", \"S fd 1ms\"]\n";
+    let closes = "`commands` has no bound: at cabinet:3: class 0 has an idle slope, and the gate \
+                  of a class above it closes";
+    assert_eq!(first(&format!("{}{gates}", credit(0, 80_000)))[0], closes);
+    // The gate of a class below may close.
+    let gates = "[[switch.gates]]\nport = 3\nentries = [\"S ff 1ms\", \"S fe 100us\"]\n";
+    assert_eq!(first(&format!("{SLOPE}{gates}")), Vec::<String>::new());
 }
 
 fn titles(plan: &NetworkPlan) -> Vec<String> {

@@ -63,6 +63,8 @@ pub(crate) struct HostsOrigin {
     pub leader: Option<Span>,
     /// The names of the flows.
     pub flows: Vec<Span>,
+    /// The idle slopes of each switch.
+    pub credits: Vec<Vec<Span>>,
 }
 
 /// A host of the list.
@@ -224,6 +226,8 @@ fn origin(source: Source, declared: &Declared) -> HostsOrigin {
     let list = |host: &DeclaredHost| {
         host.depends.as_ref().map_or(&host.name.span, |list| &list.span).clone()
     };
+    let slopes =
+        |switch: &DeclaredSwitch| switch.credits.iter().map(|it| it.span.clone()).collect();
     HostsOrigin {
         source,
         hosts: declared.hosts.iter().map(|host| host.name.span.clone()).collect(),
@@ -232,6 +236,7 @@ fn origin(source: Source, declared: &Declared) -> HostsOrigin {
         ethernet: declared.ethernet.iter().map(|link| link.name.span.clone()).collect(),
         leader: declared.network.leader.as_ref().map(|leader| leader.span.clone()),
         flows: declared.flows.iter().map(|flow| flow.name.span.clone()).collect(),
+        credits: declared.switches.iter().map(slopes).collect(),
     }
 }
 

@@ -28,6 +28,7 @@ mod carried;
 mod chain;
 mod check;
 mod cores;
+mod credit;
 mod declared;
 mod device;
 mod diagnostics;
@@ -88,6 +89,7 @@ pub use can_network::{
 pub use carried::{
     ChainLink, ChainSpec, FarPipe, Handover, PipeDirection, PipeEnd, PipeSpec, Tpipe,
 };
+pub use credit::PortCredit;
 pub use diagnostics::{Diagnostics, ProblemSummary};
 pub use explained::explained;
 pub use fault::kinds::{FaultKind, FaultTarget, InjectedFault, LIES};

@@ -32,6 +32,8 @@ pub enum HostsPlace {
     Leader,
     /// The name of this flow.
     Flow(usize),
+    /// The credit with this number of a switch.
+    Credit { switch: usize, number: usize },
 }
 
 impl Hosts {
@@ -47,6 +49,9 @@ impl Hosts {
             HostsPlace::Ethernet(link) => origin.ethernet.get(link),
             HostsPlace::Leader => origin.leader.as_ref(),
             HostsPlace::Flow(flow) => origin.flows.get(flow),
+            HostsPlace::Credit { switch, number } => {
+                origin.credits.get(switch).and_then(|credits| credits.get(number))
+            }
         };
         let mut problem = Problem::new(span.unwrap_or(&(0..0)), title, help);
         if !note.is_empty() {

@@ -4,6 +4,7 @@
 //! A switch knows every adapter of the list from the beginning. So the way of a frame follows from
 //! its address alone, and there is one way: wires that form a circle are refused here.
 
+use crate::credit::{self, DeclaredCredit, PortCredit};
 use crate::diagnostics::{Problem, Report};
 use crate::gates::{self, AdapterGates, DeclaredGates, GatedEnd};
 use crate::hosts::HostSpec;
@@ -77,6 +78,8 @@ pub struct Switch {
     pub room: u64,
     /// The gates of each port that has some.
     pub gates: Vec<(usize, GateList)>,
+    /// The priorities that ports shape by credit.
+    pub credits: Vec<PortCredit>,
 }
 
 impl Switch {
@@ -106,6 +109,7 @@ pub(crate) struct DeclaredSwitch {
     drift_ppm: i32,
     room: u64,
     gates: Vec<DeclaredGates>,
+    pub credits: Vec<DeclaredCredit>,
 }
 
 pub(crate) fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
@@ -122,6 +126,10 @@ pub(crate) fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
     let delay = table.duration("delay", DELAYS);
     let pulled = pulled::pulled(&mut table);
     let (gates, time) = (table.list("gates"), wire_time::read(&mut table));
+    if let Some(span) = table.place_of("credit") {
+        let help = "remove it, or write a `[[switch.credit]]` for the port of a switch";
+        table.report.push(Problem::new(&span, "the server of an adapter keeps no credit", help));
+    }
     table.report_unknown();
     let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);
     let gates = gates.into_iter().map(|raw| gates::of_adapter(raw, report)).collect();
@@ -136,7 +144,7 @@ pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
     let latency = table.duration("latency", LATENCIES);
     let drift_ppm = keys::drift(&mut table);
     let room = table.number("room", ROOM, ", frames that wait in a queue");
-    let gates = table.list("gates");
+    let (gates, credits) = (table.list("gates"), table.list("credit"));
     table.report_unknown();
     DeclaredSwitch {
         name,
@@ -145,41 +153,50 @@ pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
         drift_ppm,
         room: room.map_or(ROOM_DEFAULT, |room| room.value),
         gates: gates.into_iter().map(|raw| gates::of_port(raw, report)).collect(),
+        credits: credits.into_iter().map(|raw| credit::read(raw, report)).collect(),
     }
 }
 
 /// Finds the adapters and ports that wires join; what cannot be is reported.
 pub(crate) fn resolve(
-    (links, switches): (&[DeclaredLink], &[DeclaredSwitch]),
+    (links, declared): (&[DeclaredLink], &[DeclaredSwitch]),
     hosts: &[HostSpec],
     report: &mut Report,
 ) -> (Vec<EthernetLink>, Vec<Switch>) {
-    if let Some(extra) = switches.get(SWITCHES_MAX) {
-        let title = format!("{} switches, the most is {SWITCHES_MAX}", switches.len());
+    if let Some(extra) = declared.get(SWITCHES_MAX) {
+        let title = format!("{} switches, the most is {SWITCHES_MAX}", declared.len());
         report.push(Problem::new(&extra.name.span, title, "join fewer"));
     }
-    let switches: Vec<Switch> = switches.iter().map(|it| whole(it, hosts, report)).collect();
+    let switches: Vec<Switch> = declared.iter().map(|it| whole(it, hosts, report)).collect();
     let mut found: Vec<EthernetLink> = Vec::new();
     let mut taken: Vec<(WireEnd, &Span)> = Vec::new();
-    for declared in links {
+    for link in links {
         let places = Places { hosts, switches: &switches };
-        let Some(ends) = places.ends(declared, &mut taken, report) else { continue };
-        let Some(speed) = places.speed(declared, ends, report) else { continue };
-        let (name, delay_ns) = (declared.name.value.clone(), declared.delay_ns);
+        let Some(ends) = places.ends(link, &mut taken, report) else { continue };
+        let Some(speed) = places.speed(link, ends, report) else { continue };
+        let (name, delay_ns) = (link.name.value.clone(), link.delay_ns);
         if is_joined(&found, ends) {
             let title = format!("`{name}` closes a circle of wires");
             let help = "remove a wire of the circle: frames have one way from adapter to adapter";
-            report.push(Problem::new(&declared.name.span, title, help));
+            report.push(Problem::new(&link.name.span, title, help));
             continue;
         }
-        let pulled = declared.pulled.clone();
+        let pulled = link.pulled.clone();
         let written: Vec<(&str, WireEnd)> =
-            declared.ends.iter().map(|text| text.value.as_str()).zip(ends).collect();
-        let gates = gates::resolve(&declared.gates, &written, (speed, hosts), report);
-        let time = wire_time::resolve(&declared.time, &written, hosts, report);
+            link.ends.iter().map(|text| text.value.as_str()).zip(ends).collect();
+        let gates = gates::resolve(&link.gates, &written, (speed, hosts), report);
+        let time = wire_time::resolve(&link.time, &written, hosts, report);
         found.push(EthernetLink { name, ends, speed, delay_ns, pulled, gates, time });
     }
     one_address_each(&found, links, hosts, report);
+    for (number, (switch, declared)) in switches.iter().zip(declared).enumerate() {
+        let mbit = |port: usize| {
+            let end = WireEnd::Port { switch: number, port };
+            let link = found.iter().find(|link| link.ends.contains(&end));
+            link.map_or(SPEED_DEFAULT, |link| link.speed)
+        };
+        credit::check(switch, &declared.credits, mbit, report);
+    }
     (found, switches)
 }
 
@@ -206,8 +223,9 @@ fn whole(declared: &DeclaredSwitch, hosts: &[HostSpec], report: &mut Report) -> 
             gates.push((number, list.clone()));
         }
     }
+    let credits = credit::whole(&declared.credits, (&name, declared.ports), report);
     let DeclaredSwitch { ports, latency_ns, drift_ppm, room, .. } = *declared;
-    Switch { name, ports, latency_ns, drift_ppm, room, gates }
+    Switch { name, ports, latency_ns, drift_ppm, room, gates, credits }
 }
 
 struct Places<'a> {

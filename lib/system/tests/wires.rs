@@ -1,6 +1,6 @@
 //! Wires and switches in lists of hosts: what they are, and which mistakes are named where.
 
-use diapason_system::{Description, Diagnostics, FlowWay, Hosts, WireEnd, parse_any};
+use diapason_system::{Description, Diagnostics, FlowWay, Hosts, PortCredit, WireEnd, parse_any};
 use proptest::prelude::*;
 use std::fs;
 use std::path::PathBuf;
@@ -119,6 +119,57 @@ fn mistakes_of_gates_are_named() {
     let twice = "port = 2\nentries = [\"S ff 1ms\"]\n[[switch.gates]]\nport = 2\n\
                  entries = [\"S ff 1ms\"]";
     bad(twice, "port 2 has two lists of gates");
+}
+
+#[test]
+fn mistakes_of_credit_are_named() {
+    let with = |rest: &str| {
+        let text = example("ethernet.toml").replacen("ports = 4", "", 1);
+        let at = text.find("\n[[ethernet]]").unwrap();
+        format!("{}ports = 4\n\n[[switch.credit]]\n{rest}\n{}", &text[..at], &text[at..])
+    };
+    let refused = |rest: &str, title: &str| {
+        let found = parsed(&with(rest)).unwrap_err();
+        let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+        assert_eq!(titles, [title]);
+        assert!(found.items()[0].line > 1 && !found.items()[0].help.is_empty());
+    };
+    const OWN: &str = "port = 2\npriority = 6\n";
+    let hosts = list(&with(&format!("{OWN}idle_slope = 20000")));
+    let credit = PortCredit { port: 1, priority: 6, idle_kbit: 20_000 };
+    assert_eq!(hosts.switches[0].credits, [credit]);
+    refused("priority = 6\nidle_slope = 20000", "this credit has no `port`");
+    refused("port = 2\nidle_slope = 20000", "this credit has no `priority`");
+    refused(OWN, "this credit has no `idle_slope`");
+    refused(&format!("{OWN}idle_slope = 0"), "`idle_slope` is 0, out of range");
+    refused("port = 2\npriority = 8\nidle_slope = 9", "`priority` is 8, out of range");
+    refused("port = 5\npriority = 6\nidle_slope = 9", "`cabinet` has no port 5");
+    let twice = format!("{OWN}idle_slope = 9\n[[switch.credit]]\n{OWN}idle_slope = 9");
+    refused(&twice, "priority 6 has two idle slopes at port 2");
+    let much = "[[switch.credit]]\nport = 2\npriority = 1\nidle_slope = 500001";
+    refused(
+        &format!("{OWN}idle_slope = 500000\n{much}"),
+        "at cabinet:2: the idle slopes reserve 1000001 ppm of the link",
+    );
+    let gates = "[[switch.gates]]\nport = 2\nentries = [\"S ff 1ms\", \"S bf 1ms\"]";
+    refused(
+        &format!("{OWN}idle_slope = 9\n{gates}"),
+        "at cabinet:2: class 6 has an idle slope and a gate that closes",
+    );
+    let wire = "delay = \"500ns\" ";
+    let credit = "credit = [{ priority = 6, idle_slope = 9 }]\ndelay = \"500ns\" ";
+    bad(wire, credit, "the server of an adapter keeps no credit");
+}
+
+#[test]
+fn credit_of_a_slow_wire_is_a_share_of_that() {
+    let text = example("ethernet-credit.toml").replace("idle_slope = 15000", "idle_slope = 100001");
+    let found = parsed(&text).unwrap_err();
+    let item = &found.items()[0];
+    assert_eq!(item.title, "at cabinet:3: the idle slopes reserve 1000010 ppm of the link");
+    let line = text.lines().position(|line| line.starts_with("idle_slope")).unwrap() + 1;
+    assert_eq!(item.line, line);
+    assert!(parsed(&text.replace("100001", "100000")).is_ok());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! next one, the port sends nothing lower. So in each window it loses at most one lower frame at
 //! the opening, the rest in which no frame fits at the closing, and what higher classes send.
 
+use crate::credit::Credited;
 use crate::egress::check_shaping;
 use crate::{CLASSES, GateList, GateRefusal, GateWindow, LinkRate, Shaping};
 use alloc::vec::Vec;
@@ -32,18 +33,23 @@ impl TrafficFlow {
         bursts.saturating_mul(self.burst.max(1))
     }
 
-    fn work(&self, d: u64) -> u64 {
+    /// Returns the time on the wire of a burst.
+    pub(crate) fn once(&self) -> u64 {
+        self.burst.max(1).saturating_mul(self.wire_ns)
+    }
+
+    pub(crate) fn work(&self, d: u64) -> u64 {
         self.frames(d).saturating_mul(self.wire_ns)
     }
 
     /// Returns the earliest time after `x` at which a further burst can come.
-    fn next_arrival(&self, x: u64) -> u64 {
+    pub(crate) fn next_arrival(&self, x: u64) -> u64 {
         let bursts = x.saturating_add(self.jitter_ns) / self.period_ns + 1;
         bursts.saturating_mul(self.period_ns).saturating_sub(self.jitter_ns)
     }
 
     fn share_ppm(&self) -> u64 {
-        let work = u128::from(self.burst.max(1)) * u128::from(self.wire_ns) * 1_000_000;
+        let work = u128::from(self.once()) * 1_000_000;
         u64::try_from(work.div_ceil(u128::from(self.period_ns))).unwrap_or(u64::MAX)
     }
 }
@@ -82,18 +88,17 @@ impl PortModel<'_> {
         for class in (0..CLASSES).rev() {
             let own: Vec<TrafficFlow> = self.of(class).copied().collect();
             let Some(least_ns) = own.iter().map(|flow| flow.wire_ns).min() else { continue };
-            let most_ns = match self.shaping[class] {
-                Shaping::Credit { idle_bits_per_second } => {
-                    self.with_credit(class, &own, idle_bits_per_second)?
-                }
-                Shaping::Strict => self.gated(class, own, &delays)?.most()?,
+            let most_ns = match self.with_credit(class, &own)? {
+                Some(most_ns) => most_ns,
+                None => self.gated(class, own, &delays)?.most()?,
             };
             delays[class] = Some(QueueDelay { most_ns, least_ns });
         }
         Ok(delays)
     }
 
-    fn of(&self, class: usize) -> impl Iterator<Item = &TrafficFlow> {
+    /// Returns the flows of a class.
+    pub(crate) fn of(&self, class: usize) -> impl Iterator<Item = &TrafficFlow> {
         self.flows.iter().filter(move |flow| flow.class == class)
     }
 
@@ -109,68 +114,21 @@ impl PortModel<'_> {
                 return Err(GateRefusal::Phase { period_ns: flow.period_ns, cycle_ns });
             }
         }
-        let strict = |flow: &&TrafficFlow| self.shaping[flow.class] == Shaping::Strict;
-        let highest = self.flows.iter().filter(strict).map(|flow| flow.class).max();
-        let credit = |class: &usize| self.shaping[*class] != Shaping::Strict;
-        match (0..CLASSES).find(credit).filter(|class| highest.is_some_and(|it| it > *class)) {
-            Some(class) => Err(GateRefusal::LowCredit { class }),
-            None => Ok(()),
+        let credit = |flow: &&TrafficFlow| self.shaping[flow.class] != Shaping::Strict;
+        let lowest = self.flows.iter().filter(credit).map(|flow| flow.class).min();
+        let closes = |flow: &&TrafficFlow| {
+            lowest.is_some_and(|it| it < flow.class) && !self.gates.always(flow.class)
+        };
+        match (lowest, self.flows.iter().find(closes)) {
+            (Some(class), Some(_)) => Err(GateRefusal::GatedAbove { class }),
+            _ => Ok(()),
         }
     }
 
     /// Returns the longest frame of the classes that `which` accepts.
-    fn longest(&self, which: impl Fn(usize) -> bool) -> u64 {
+    pub(crate) fn longest(&self, which: impl Fn(usize) -> bool) -> u64 {
         let those = self.flows.iter().filter(|flow| which(flow.class));
         those.map(|flow| flow.wire_ns).max().unwrap_or(0)
-    }
-
-    /// Returns the delay of a class with credit. Its credit is never more than what it gains in the
-    /// longest time for which others keep it waiting.
-    fn with_credit(
-        &self,
-        class: usize,
-        own: &[TrafficFlow],
-        idle: u64,
-    ) -> Result<u64, GateRefusal> {
-        let (rate, idle) = (u128::from(self.rate.bits_per_second()), u128::from(idle));
-        let asked: u64 = own.iter().map(TrafficFlow::share_ppm).sum();
-        let offered_ppm = u64::try_from(idle * 1_000_000 / rate).unwrap_or(u64::MAX);
-        let refused = GateRefusal::Rate { class, asked_ppm: asked, offered_ppm };
-        if asked > offered_ppm {
-            return Err(refused);
-        }
-        let (mut above, mut last_frames) = (0_u128, 0_u128);
-        for higher in class + 1..CLASSES {
-            let Shaping::Credit { idle_bits_per_second } = self.shaping[higher] else { continue };
-            let longest = self.longest(|it| it == higher);
-            if longest > 0 {
-                above += u128::from(idle_bits_per_second);
-                let fall = rate - u128::from(idle_bits_per_second);
-                last_frames += u128::from(longest) * fall;
-            }
-        }
-        let lower = rate * u128::from(self.longest(|it| it < class));
-        let before = lower.max(above * u128::from(self.longest(|it| it == class)));
-        let blocked = u64::try_from((before + last_frames).div_ceil(rate - above));
-        // A wait for credit ends at a whole nanosecond.
-        let blocked = blocked.unwrap_or(u64::MAX).saturating_add(1);
-        let paced =
-            |work: u64| u64::try_from((u128::from(work) * rate).div_ceil(idle)).unwrap_or(u64::MAX);
-        let (mut x, mut most) = (0, 0);
-        for _ in 0..MOST_STEPS {
-            let work: u64 = own.iter().map(|flow| flow.work(x)).sum();
-            for flow in own {
-                let ahead = paced(work - flow.wire_ns);
-                let done = blocked.saturating_add(ahead).saturating_add(flow.wire_ns);
-                most = most.max(done.saturating_sub(x));
-            }
-            let next = own.iter().map(|flow| flow.next_arrival(x)).min().unwrap_or(u64::MAX);
-            if paced(work) <= next {
-                return Ok(most);
-            }
-            x = next;
-        }
-        Err(refused)
     }
 
     /// Returns the search for the delay of a class without credit.
@@ -194,9 +152,14 @@ impl PortModel<'_> {
             let jitter_ns = flow.jitter_ns + if plain { 0 } else { back };
             higher.push(TrafficFlow { jitter_ns, ..*flow });
         }
+        let mut credited = [None; CLASSES];
+        for above in higher.iter().map(|flow| flow.class) {
+            credited[above] = self.credited(above)?;
+        }
         let equal = higher.is_empty() && own.iter().all(|flow| flow.wire_ns == longest);
+        let gates = self.gates;
         let search =
-            Search { gates: self.gates, class, own, higher, blocking, longest, equal, plain };
+            Search { gates, class, own, higher, credited, blocking, longest, equal, plain };
         search.check()?;
         Ok(search)
     }
@@ -228,6 +191,8 @@ struct Search<'a> {
     class: usize,
     own: Vec<TrafficFlow>,
     higher: Vec<TrafficFlow>,
+    /// The classes above that have credit.
+    credited: [Option<Credited>; CLASSES],
     /// The longest lower frame that may be on the wire when the class could begin.
     blocking: u64,
     /// The longest frame of the class.
@@ -333,8 +298,10 @@ impl Search<'_> {
     fn from(&self, phase: u64) -> Result<u64, GateRefusal> {
         let asked_ppm = self.asked_ppm();
         let refused = GateRefusal::Rate { class: self.class, asked_ppm, offered_ppm: asked_ppm };
-        // The load fits, so delays of the next repetition are no longer.
-        let again = self.repeats().map_or(u64::MAX, |(whole, _)| whole);
+        // The load fits, so delays of the next repetition are no longer. A class with credit does
+        // not repeat what it sends: credit holds back less and less of what came at once.
+        let repeats = self.repeats().filter(|_| self.credited.iter().all(Option::is_none));
+        let again = repeats.map_or(u64::MAX, |(whole, _)| whole);
         let (mut x, mut most) = (0, 0);
         for _ in 0..MOST_STEPS {
             let work: u64 = self.own.iter().map(|flow| flow.work(x)).sum();
@@ -366,9 +333,15 @@ impl Search<'_> {
         ends.collect::<Option<Vec<u64>>>()?.into_iter().max()
     }
 
-    /// Returns the work of higher classes within a time of length `d`.
+    /// Returns the work of higher classes within a time of length `d`. A class with credit sends no
+    /// more than its credit pays for.
     fn above(&self, d: u64) -> u64 {
-        self.higher.iter().map(|flow| flow.work(d)).sum()
+        let of = |class: usize| {
+            let own = self.higher.iter().filter(|flow| flow.class == class);
+            let came = own.map(|flow| flow.work(d)).fold(0, u64::saturating_add);
+            self.credited[class].map_or(came, |it| came.min(it.work(d)))
+        };
+        (self.class + 1..CLASSES).map(of).fold(0, u64::saturating_add)
     }
 
     /// Returns when a busy time without gates has done this work and all above it.

@@ -4,7 +4,7 @@
 //! first frame, and whose credit is not negative. The guard band is therefore as long as the frame
 //! that would not fit, and no frame reaches out of its window.
 
-use crate::{CLASSES, GateList, GateRefusal, LinkRate};
+use crate::{CLASSES, CreditSpan, GateList, GateRefusal, LinkRate};
 use alloc::collections::VecDeque;
 
 /// How a class is shaped besides its gate.
@@ -44,6 +44,8 @@ pub struct Egress<T> {
     queues: [VecDeque<Queued<T>>; CLASSES],
     /// Credit of each class in billionths of a bit.
     credits: [i128; CLASSES],
+    /// The highest and the lowest credit that each class had.
+    extremes: [(i128, i128); CLASSES],
     /// The class whose frame is on the wire.
     sending: Option<usize>,
     busy_until_ns: u64,
@@ -68,6 +70,7 @@ impl<T> Egress<T> {
             shaping,
             queues: core::array::from_fn(|_| VecDeque::new()),
             credits: [0; CLASSES],
+            extremes: [(0, 0); CLASSES],
             sending: None,
             busy_until_ns: 0,
             settled_ns: 0,
@@ -147,6 +150,12 @@ impl<T> Egress<T> {
         self.queues.get(class).map_or(0, VecDeque::len)
     }
 
+    /// Returns between which limits the credit of each class was so far.
+    #[must_use]
+    pub fn credits(&self) -> [CreditSpan; CLASSES] {
+        self.extremes.map(|(most, least)| CreditSpan::around(most, least))
+    }
+
     /// Returns the time until the credit of a class is no longer negative.
     fn credit_wait(&self, class: usize) -> u64 {
         match self.shaping[class] {
@@ -190,6 +199,8 @@ impl<T> Egress<T> {
             } else if *credit < 0 {
                 *credit = (*credit + idle * elapsed).min(0);
             }
+            let (most, least) = &mut self.extremes[class];
+            (*most, *least) = ((*most).max(*credit), (*least).min(*credit));
         }
     }
 
@@ -204,9 +215,6 @@ impl<T> Egress<T> {
     }
 }
 
-/// The share of a link that credits may reserve, in ppm.
-const MOST_CREDIT_PPM: u128 = 750_000;
-
 /// Checks the classes with credit of a port.
 pub(crate) fn check_shaping(
     gates: &GateList,
@@ -220,12 +228,13 @@ pub(crate) fn check_shaping(
             return Err(GateRefusal::GatedCredit { class });
         }
         if *idle_bits_per_second == 0 {
-            return Err(GateRefusal::Rate { class, asked_ppm: 1, offered_ppm: 0 });
+            return Err(GateRefusal::NoSlope { class });
         }
         sum += u128::from(*idle_bits_per_second);
     }
-    let ppm = sum * 1_000_000 / u128::from(rate.bits_per_second());
-    if ppm > MOST_CREDIT_PPM {
+    let rate = u128::from(rate.bits_per_second());
+    if sum > rate {
+        let ppm = (sum * 1_000_000).div_ceil(rate);
         return Err(GateRefusal::Credits { ppm: u64::try_from(ppm).unwrap_or(u64::MAX) });
     }
     Ok(())

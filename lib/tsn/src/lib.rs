@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod bound;
 mod clock;
+mod credit;
 mod egress;
 mod gates;
 mod paced;
@@ -21,6 +22,7 @@ mod wire;
 
 pub use bound::{PortDelays, PortModel, QueueDelay, TrafficFlow};
 pub use clock::ServoClock;
+pub use credit::CreditSpan;
 pub use egress::{Egress, EgressStep, Shaping};
 pub use gates::{GateEntry, GateList, GateWindow};
 pub use paced::{PacedEgress, frame_ns, paced_ns};

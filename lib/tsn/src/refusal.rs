@@ -13,7 +13,7 @@ pub enum GateRefusal {
     Cycle { cycle_ns: u64, filled_ns: u64 },
     /// No window of the class is as long as one of its frames.
     ShortWindow { class: usize, longest_ns: u64, needed_ns: u64 },
-    /// The class brings more than its windows, or its credit, can carry.
+    /// The class brings more than its windows can carry.
     Rate { class: usize, asked_ppm: u64, offered_ppm: u64 },
     /// The port has no class with this number.
     Class { class: usize },
@@ -21,9 +21,15 @@ pub enum GateRefusal {
     Payload { bytes: u64 },
     /// A class with credit has a gate that closes.
     GatedCredit { class: usize },
-    /// A class with credit is below one without credit that has traffic.
-    LowCredit { class: usize },
-    /// The credits reserve more than three quarters of the link.
+    /// A class with credit is below one with traffic and a gate that closes.
+    GatedAbove { class: usize },
+    /// Classes above one with credit leave less of the link than its idle slope.
+    AboveCredit { class: usize, ppm: u64 },
+    /// The flows of a class bring more than its idle slope.
+    Slope { class: usize, needed_kbit: u64, slope_kbit: u64 },
+    /// An idle slope is zero.
+    NoSlope { class: usize },
+    /// The idle slopes reserve more than the link.
     Credits { ppm: u64 },
     /// A flow is aligned, and its period is no multiple of the cycle.
     Phase { period_ns: u64, cycle_ns: u64 },
@@ -54,7 +60,7 @@ impl fmt::Display for GateRefusal {
             GateRefusal::Rate { class, asked_ppm, offered_ppm } => write!(
                 out,
                 "class {class} asks for {asked_ppm} ppm of the link and can have {offered_ppm} \
-                 ppm: lengthen its windows or periods, or raise its idle slope"
+                 ppm: lengthen its windows or periods"
             ),
             GateRefusal::Class { class } => {
                 write!(out, "there is no class {class}: use 0 to 7")
@@ -67,14 +73,29 @@ impl fmt::Display for GateRefusal {
                 "class {class} has an idle slope and a gate that closes: leave its gate open in \
                  every entry, or take the slope away"
             ),
-            GateRefusal::LowCredit { class } => write!(
+            GateRefusal::GatedAbove { class } => write!(
                 out,
-                "class {class} has an idle slope, and a class above it has traffic and none: give \
-                 idle slopes to the highest classes only"
+                "class {class} has an idle slope, and the gate of a class above it closes: leave \
+                 that gate open in every entry, or take the slope away"
             ),
-            GateRefusal::Credits { ppm } => {
-                write!(out, "the idle slopes reserve {ppm} ppm of the link: 750,000 are the most")
+            GateRefusal::AboveCredit { class, ppm } => write!(
+                out,
+                "the idle slope of class {class} and what classes above it ask for come to {ppm} \
+                 ppm of the link: lower the slope, or send less above it"
+            ),
+            GateRefusal::Slope { class, needed_kbit, slope_kbit } => write!(
+                out,
+                "class {class} asks for {needed_kbit} kbit/s, and its idle slope is {slope_kbit}: \
+                 write at least `idle_slope = {needed_kbit}`, or send fewer messages"
+            ),
+            GateRefusal::NoSlope { class } => {
+                write!(out, "the idle slope of class {class} is 0: raise it, or take it away")
             }
+            GateRefusal::Credits { ppm } => write!(
+                out,
+                "the idle slopes reserve {ppm} ppm of the link: make them add up to 1,000,000 at \
+                 most"
+            ),
             GateRefusal::Phase { period_ns, cycle_ns } => write!(
                 out,
                 "a flow every {period_ns} ns cannot be aligned to a cycle of {cycle_ns} ns: make \

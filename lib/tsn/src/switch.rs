@@ -1,6 +1,6 @@
 //! A switch that takes a frame whole before it passes it on, with the shaper at each port.
 
-use crate::{CLASSES, Egress, EgressStep, GateList, GateRefusal, LinkRate, Shaping};
+use crate::{CLASSES, CreditSpan, Egress, EgressStep, GateList, GateRefusal, LinkRate, Shaping};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -80,6 +80,11 @@ impl<T> StoreForward<T> {
     #[must_use]
     pub fn queues(&self) -> &[[QueueBooks; CLASSES]] {
         &self.queues
+    }
+
+    /// Returns between which limits the credit of each class was so far, by port.
+    pub fn credits(&self) -> impl Iterator<Item = [CreditSpan; CLASSES]> {
+        self.ports.iter().map(Egress::credits)
     }
 
     /// Takes a frame whose last bit came at `now`, for a port.

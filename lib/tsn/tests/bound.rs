@@ -3,7 +3,8 @@
 use crate::support::{Arriving, arrivals, flows, gates, run, strict};
 use diapason_random::Random;
 use diapason_tsn::{
-    CLASSES, Egress, GateEntry, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow,
+    CLASSES, CreditSpan, Egress, GateEntry, GateList, GateRefusal, LinkRate, PortModel, Shaping,
+    TrafficFlow,
 };
 
 /// Returns the longest delay of each class in a run.
@@ -34,6 +35,11 @@ fn attack(
             let arriving = arrivals(random, &flows, 900);
             let mut egress = Egress::new(gates.clone(), rate, shaping).unwrap();
             let seen = seen(&mut egress, &arriving);
+            for class in flows.iter().map(|flow| flow.class) {
+                let span = model.credit(class).unwrap().unwrap_or_default();
+                let seen = egress.credits()[class];
+                assert!(span.contains(&seen), "seed {seed}, class {class}: {seen:?} {span:?}");
+            }
             for class in 0..CLASSES {
                 longest[class] = longest[class].max(seen[class]);
             }
@@ -77,6 +83,25 @@ fn credited(random: &mut Random) -> (GateList, [Shaping; CLASSES], Vec<TrafficFl
     (gates, shaping, flows)
 }
 
+/// Any classes with credit. The gates of these and of all above are always open, others may close.
+fn mixed(random: &mut Random) -> (GateList, [Shaping; CLASSES], Vec<TrafficFlow>) {
+    let lowest = random.index(4);
+    let mut shaping = [Shaping::Strict; CLASSES];
+    for (class, shaping) in shaping.iter_mut().enumerate().take(4).skip(lowest) {
+        if class == lowest || random.one_in(2) {
+            let idle_bits_per_second = random.between(5, 60) * 10_000_000;
+            *shaping = Shaping::Credit { idle_bits_per_second };
+        }
+    }
+    let open = 0xff_u8 << lowest;
+    let closing = gates(random, 4);
+    let entry = |it: &GateEntry| GateEntry { mask: it.mask | open, ..*it };
+    let entries: Vec<GateEntry> = closing.entries().iter().map(entry).collect();
+    let gates = GateList::new(closing.base_ns(), None, &entries).unwrap();
+    let flows = flows(random, &gates, 4);
+    (gates, shaping, flows)
+}
+
 #[test]
 fn no_frame_is_later_than_its_bound_behind_gates() {
     let (compared, reached) = attack(0..4_000, 20, gated);
@@ -96,9 +121,112 @@ fn no_frame_is_later_than_its_bound_with_credit() {
 }
 
 #[test]
+fn no_frame_is_later_than_its_bound_beside_any_credit() {
+    let (compared, reached) = attack(0..6_000, 40, mixed);
+    assert!(compared > 2_000 && reached > 50, "{reached} of {compared}");
+}
+
+/// A class below one with credit waits for what that credit pays for, and not for all that came.
+#[test]
+fn credit_holds_back_what_classes_below_wait_for() {
+    let flow = |class, burst| TrafficFlow {
+        class,
+        wire_ns: 10_000,
+        period_ns: 10_000_000,
+        jitter_ns: 0,
+        burst,
+        phase: None,
+    };
+    let flows = [flow(5, 20), flow(1, 1)];
+    let delays = |idle: Option<u64>| {
+        let mut shaping = [Shaping::Strict; CLASSES];
+        if let Some(idle_bits_per_second) = idle {
+            shaping[5] = Shaping::Credit { idle_bits_per_second };
+        }
+        let gates = GateList::open(1_000_000);
+        let rate = LinkRate::GIGABIT;
+        let delays = PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows }.delays();
+        [5, 1].map(|class| delays.unwrap()[class].unwrap().most_ns)
+    };
+    // Behind a lower frame and 19 of its own; below it, behind all 20.
+    assert_eq!(delays(None), [210_000, 210_000]);
+    // A frame is waited for in 100 us. The first waits for the lower one, which is 10 us and 1 ns
+    // of credit. The last begins 19 times 100 us after that.
+    let [above, below] = delays(Some(100_000_000));
+    assert_eq!(above, 10_001 + 1_900_000 + 10_000);
+    // One frame with the credit that waiting for the lower frame gave, and one that begins later.
+    assert!((20_000..40_000).contains(&below), "{below}");
+}
+
+/// A class with credit gains some before a frame below it comes, and that pays for frames, too.
+#[test]
+fn credit_from_before_counts_for_classes_below() {
+    let flow = |class, wire_ns, period_ns, burst| TrafficFlow {
+        class,
+        wire_ns,
+        period_ns,
+        jitter_ns: 0,
+        burst,
+        phase: None,
+    };
+    let flows = [flow(5, 10_000, 10_000_000, 20), flow(1, 100_000, 125_000, 1)];
+    let mut shaping = [Shaping::Strict; CLASSES];
+    shaping[5] = Shaping::Credit { idle_bits_per_second: 500_000_000 };
+    let (gates, rate) = (GateList::open(1_000_000), LinkRate::GIGABIT);
+    let model = PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows };
+    let most = model.delays().unwrap()[1].unwrap().most_ns;
+    let mut arriving = vec![(0, 1, 100_000), (125_000, 1, 100_000), (250_000, 1, 100_000)];
+    arriving.extend((0..20).map(|_| (1, 5, 10_000)));
+    arriving.sort_unstable();
+    let mut egress = Egress::new(gates.clone(), rate, shaping).unwrap();
+    let longest = seen(&mut egress, &arriving)[1];
+    assert!((180_000..=most).contains(&longest), "{longest} of {most}");
+    // 100 us and a nanosecond at 500 Mbit/s, and a frame at the 500 Mbit/s that are left.
+    let span = CreditSpan { most: 6_251, least: -625 };
+    assert_eq!(model.credit(5), Ok(Some(span)));
+    assert_eq!(model.credit(1), Ok(None));
+    assert_eq!(egress.credits()[5].most, 6_250);
+}
+
+#[test]
+fn credit_that_cannot_be_kept_is_refused_by_name() {
+    let gates = GateList::open(1_000_000);
+    let flow = TrafficFlow {
+        class: 3,
+        wire_ns: 10_000,
+        period_ns: 100_000,
+        jitter_ns: 0,
+        burst: 1,
+        phase: None,
+    };
+    let delays = |gates: &GateList, idle: u64, flows: &[TrafficFlow]| {
+        let mut shaping = [Shaping::Strict; CLASSES];
+        shaping[3] = Shaping::Credit { idle_bits_per_second: idle };
+        let rate = LinkRate::GIGABIT;
+        PortModel { gates, rate, shaping: &shaping, flows }.delays().err()
+    };
+    assert_eq!(delays(&gates, 100_000_000, &[flow]), None);
+    let slope =
+        |needed_kbit, slope_kbit| Some(GateRefusal::Slope { class: 3, needed_kbit, slope_kbit });
+    assert_eq!(delays(&gates, 99_999_000, &[flow]), slope(100_000, 99_999));
+    // The burst of what came late never ends if the slope is what comes on average.
+    let late = TrafficFlow { jitter_ns: 50_000, ..flow };
+    assert_eq!(delays(&gates, 100_000_000, &[late]), slope(101_001, 100_000));
+    let strict = TrafficFlow { class: 4, wire_ns: 50_000, ..flow };
+    assert_eq!(delays(&gates, 500_000_000, &[flow, strict]), None);
+    let above = Some(GateRefusal::AboveCredit { class: 3, ppm: 1_001_000 });
+    assert_eq!(delays(&gates, 501_000_000, &[flow, strict]), above);
+    let entry = |mask, interval_ns| GateEntry { mask, interval_ns };
+    let closes = GateList::new(0, None, &[entry(0xef, 10), entry(0xff, 90_000)]).unwrap();
+    let gated = Some(GateRefusal::GatedAbove { class: 3 });
+    assert_eq!(delays(&closes, 100_000_000, &[flow, strict]), gated);
+    assert_eq!(delays(&closes, 100_000_000, &[flow]), None);
+}
+
+#[test]
 #[ignore = "minutes: a hundred times as many ports"]
 fn no_frame_of_many_ports_is_later_than_its_bound() {
-    for make in [gated, prioritised, credited] {
+    for make in [gated, prioritised, credited, mixed] {
         let (compared, reached) = attack(10_000..400_000, 20, make);
         println!("{reached} of {compared} reached");
     }

@@ -148,9 +148,16 @@ fn what_can_never_be_sent_is_refused_by_name() {
     shaping[1] = Shaping::Credit { idle_bits_per_second: 1_000_000 };
     let gated = Egress::<()>::new(eight(), LinkRate::GIGABIT, shaping).unwrap_err();
     assert_eq!(gated, GateRefusal::GatedCredit { class: 1 });
-    shaping[1] = Shaping::Credit { idle_bits_per_second: 800_000_000 };
-    let greedy = Egress::<()>::new(GateList::open(1), LinkRate::GIGABIT, shaping).unwrap_err();
-    assert_eq!(greedy, GateRefusal::Credits { ppm: 800_000 });
+    let mut refused = |slopes: [u64; 2]| {
+        for (class, idle_bits_per_second) in slopes.into_iter().enumerate() {
+            shaping[class] = Shaping::Credit { idle_bits_per_second };
+        }
+        Egress::<()>::new(GateList::open(1), LinkRate::GIGABIT, shaping).err()
+    };
+    let greedy = Some(GateRefusal::Credits { ppm: 1_000_001 });
+    assert_eq!(refused([200_000_001, 800_000_000]), greedy);
+    assert_eq!(refused([200_000_000, 800_000_000]), None);
+    assert_eq!(refused([0, 800_000_000]), Some(GateRefusal::NoSlope { class: 0 }));
 }
 
 #[test]

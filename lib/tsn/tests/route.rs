@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 const HOPS: usize = 3;
 
-/// Returns a line of ports. Each is behind a cable and a switch that take 2 to 3 ns together.
-fn ports(random: &mut Random) -> Vec<RoutedPort> {
+/// Returns a line of ports with gates. Each is behind a cable and a switch that take 3 ns together.
+fn gated(random: &mut Random) -> Vec<RoutedPort> {
     let cycle = random.between(16, 40);
     let port = |random: &mut Random| {
         let first = random.between(4, cycle - 4);
@@ -24,18 +24,40 @@ fn ports(random: &mut Random) -> Vec<RoutedPort> {
     (0..HOPS).map(|_| port(random)).collect()
 }
 
-fn routes(random: &mut Random, ports: &[RoutedPort], aligned: bool) -> Vec<FlowRoute> {
+/// Returns a line of open ports in which some classes have credit.
+fn credited(random: &mut Random) -> Vec<RoutedPort> {
+    let port = |random: &mut Random| {
+        let mut shaping = [Shaping::Strict; CLASSES];
+        for shaping in shaping.iter_mut().take(3) {
+            if random.one_in(2) {
+                let idle_bits_per_second = random.between(8, 33) * 10_000_000;
+                *shaping = Shaping::Credit { idle_bits_per_second };
+            }
+        }
+        let gates = GateList::open(random.between(16, 40));
+        RoutedPort { gates, rate: LinkRate::GIGABIT, shaping, onward_ns: (3, 3) }
+    };
+    (0..HOPS).map(|_| port(random)).collect()
+}
+
+/// Returns routes of the first `classes` classes, with up to so many frames at once.
+fn routes(
+    random: &mut Random,
+    ports: &[RoutedPort],
+    aligned: bool,
+    (classes, burst): (usize, u64),
+) -> Vec<FlowRoute> {
     let cycle = ports[0].gates.cycle_ns();
     let mut routes = Vec::new();
     for _ in 0..random.between(1, 3) {
         let from = random.below(cycle);
         let jitter_ns = random.below(8);
         let flow = TrafficFlow {
-            class: random.index(2),
+            class: random.index(classes),
             wire_ns: random.between(1, 4),
             period_ns: cycle * random.between(2, 5),
             jitter_ns,
-            burst: 1,
+            burst: random.between(1, burst),
             phase: aligned.then_some((from, from + jitter_ns)),
         };
         let first = random.index(HOPS);
@@ -64,7 +86,9 @@ fn seen(random: &mut Random, ports: &[RoutedPort], routes: &[FlowRoute]) -> Vec<
             // Times of aligned flows count from a beginning of the cycle.
             let cycle = ports[0].gates.cycle_ns();
             let at = if flow.phase.is_some() { at - 500 + cycle * 20 } else { at };
-            coming.insert((at, number, burst), route.ports[0]);
+            for frame in 0..flow.burst {
+                coming.insert((at, number, burst * flow.burst + frame), route.ports[0]);
+            }
         }
     }
     let mut longest = vec![0; routes.len()];
@@ -96,12 +120,17 @@ fn seen(random: &mut Random, ports: &[RoutedPort], routes: &[FlowRoute]) -> Vec<
     }
 }
 
-fn attack(seeds: std::ops::Range<u64>, aligned: bool) -> (u32, u32) {
+fn attack(
+    seeds: std::ops::Range<u64>,
+    aligned: bool,
+    ports: impl Fn(&mut Random) -> Vec<RoutedPort>,
+    most: (usize, u64),
+) -> (u32, u32) {
     let (mut compared, mut reached) = (0, 0);
     for seed in seeds {
         let random = &mut Random::stream(28, seed);
         let ports = ports(random);
-        let routes = routes(random, &ports, aligned);
+        let routes = routes(random, &ports, aligned, most);
         let Ok(bounds) = end_to_end(&ports, &routes, 0) else { continue };
         for _ in 0..12 {
             for (route, longest) in seen(random, &ports, &routes).into_iter().enumerate() {
@@ -120,14 +149,20 @@ fn attack(seeds: std::ops::Range<u64>, aligned: bool) -> (u32, u32) {
 
 #[test]
 fn no_frame_is_later_than_its_bound_over_three_hops() {
-    let (compared, _) = attack(0..3_000, false);
+    let (compared, _) = attack(0..3_000, false, gated, (2, 1));
     assert!(compared > 5_000, "{compared}");
 }
 
 #[test]
 fn no_aligned_frame_is_later_than_its_bound_over_three_hops() {
-    let (compared, reached) = attack(0..3_000, true);
+    let (compared, reached) = attack(0..3_000, true, gated, (2, 1));
     assert!(compared > 5_000 && reached > 500, "{reached} of {compared}");
+}
+
+#[test]
+fn no_frame_is_later_than_its_bound_over_three_hops_with_credit() {
+    let (compared, reached) = attack(0..4_000, false, credited, (3, 3));
+    assert!(compared > 20_000 && reached > 50, "{reached} of {compared}");
 }
 
 /// Gates that open when a frame comes: the wait is gone at every hop.

@@ -14,6 +14,7 @@ use std::fs;
 
 const EXAMPLE: &str = "ethernet.toml";
 const GATED: &str = "ethernet-gates.toml";
+const CREDIT: &str = "ethernet-credit.toml";
 const HORIZON_NS: u64 = 3_000_000_000;
 /// How long clocks run apart: a contract that does not count with it is broken by then.
 const APART_NS: u64 = 40_000_000_000;
@@ -81,6 +82,34 @@ const SLOW_GATES: [Change; 2] = [
     (GATED, "name = \"drive\"", "name = \"drive\"\ndrift = \"100ppm\""),
 ];
 
+/// Periods that do not fit each other, at a port with credit.
+const CREDIT_ROTATING: [Change; 2] = [
+    ("ethernet/console.toml", "1000, 64, 1, 0", "1013, 64, 1, 0"),
+    ("ethernet/camera.toml", "4000, 1400, 4, 1", "4057, 1400, 4, 1"),
+];
+/// Commands have no credit, and go before pictures.
+const CREDIT_BELOW: Change = ("ethernet/console.toml", "priority = 0 ", "priority = 6 ");
+/// The gate of commands closes, and that of pictures does not.
+const CREDIT_GATES: Change = (
+    CREDIT,
+    "name = \"cabinet\"",
+    "name = \"cabinet\"\ngates = [{ port = 3, entries = [\"S ff 500us\", \"S fe 250us\"] }]",
+);
+/// Credit for both, as little as they need.
+const CREDIT_BOTH: [Change; 1] = [(
+    CREDIT,
+    "idle_slope = 15000 ",
+    "idle_slope = 11800\n[[switch.credit]]\nport = 3\npriority = 0\nidle_slope = 1090 ",
+)];
+/// The clocks of senders are fast, and those of switches and of the receiver slow.
+const CREDIT_APART: [Change; 5] = [
+    (CREDIT, "name = \"console\"", "name = \"console\"\ndrift = \"100ppm\""),
+    (CREDIT, "name = \"camera\"", "name = \"camera\"\ndrift = \"100ppm\""),
+    (CREDIT, "name = \"drive\"", "name = \"drive\"\ndrift = \"-100ppm\""),
+    (CREDIT, "name = \"cabinet\"", "name = \"cabinet\"\ndrift = \"-100ppm\""),
+    (CREDIT, "name = \"machine\"", "name = \"machine\"\ndrift = \"-100ppm\""),
+];
+
 /// Runs every test whose name contains `part`.
 pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     let [first, second] = ROTATING;
@@ -99,6 +128,21 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
         let horizon_ns = if drifts { APART_NS } else { HORIZON_NS };
         if name.contains(part) {
             tally.step(&name, || keeps(workspace, built, EXAMPLE, (&changes, horizon_ns)));
+        }
+    }
+    let credited: [(&str, Vec<Change>); 5] = [
+        ("whatever comes together", CREDIT_ROTATING.to_vec()),
+        ("below a class without", [&CREDIT_ROTATING[..], &[CREDIT_BELOW]].concat()),
+        ("beside gates", [&CREDIT_ROTATING[..], &[CREDIT_GATES]].concat()),
+        ("for all", [&CREDIT_ROTATING[..], &CREDIT_BOTH].concat()),
+        ("while clocks run apart", [&CREDIT_BOTH[..], &CREDIT_APART].concat()),
+    ];
+    for (name, changes) in credited {
+        let name = format!("simulator: Ethernet keeps its bounds with credit {name}");
+        let drifts = changes.iter().any(|(_, _, to)| to.contains("drift"));
+        let horizon_ns = if drifts { APART_NS } else { HORIZON_NS };
+        if name.contains(part) {
+            tally.step(&name, || keeps(workspace, built, CREDIT, (&changes, horizon_ns)));
         }
     }
     let gated: [(&str, Vec<Change>); 4] = [

@@ -7,6 +7,7 @@
 //! with which frames reach it, and that is at most what the stages before take. So all bills are
 //! one fixed point, from below. `docs/flows.md` has the arguments.
 
+use super::credit::PlannedCredit;
 use super::flows::{FlowBill, FlowStage, Flowed, none};
 use super::route::steady;
 use super::site::Worker;
@@ -69,8 +70,12 @@ pub(super) struct Ethernet<'a> {
     pub(super) strangers: Vec<Stranger>,
 }
 
-/// Returns the plan of each flow over Ethernet and of each common time, in their order.
-pub(super) fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> (Vec<Flowed>, Vec<CommonTime>) {
+/// The plan of flows, of common times, and of credit.
+pub(super) type Planned = (Vec<Flowed>, Vec<CommonTime>, Vec<PlannedCredit>);
+
+/// Returns the plan of each flow over Ethernet, of each common time and of each credit, in their
+/// order.
+pub(super) fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Planned {
     let on_ethernet = hosts.flows.iter().filter(|flow| flow.is_on_ethernet());
     let flows = on_ethernet.clone().filter_map(|flow| {
         let [from, to] = Sender::ends(flow)?;
@@ -93,7 +98,7 @@ pub(super) fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> (Vec<Flowed>, Vec<Co
         (None, Ok(())) => Flowed { bill: all.bill(it) },
     };
     let flowed = all.flows.iter().zip(refused).map(of).collect();
-    (flowed, all.times(settled.as_ref().err()))
+    (flowed, all.times(settled.as_ref().err()), all.credits(settled.is_ok()))
 }
 
 impl<'a> Ethernet<'a> {
@@ -209,7 +214,7 @@ impl<'a> Ethernet<'a> {
     }
 
     /// Returns the flows that leave by an end, with the number of the end on the way of each.
-    fn leaving(&self, end: WireEnd) -> impl Iterator<Item = (usize, &Wired<'a>)> {
+    pub(super) fn leaving(&self, end: WireEnd) -> impl Iterator<Item = (usize, &Wired<'a>)> {
         let place = move |it: &Wired<'_>| it.ways.iter().position(|other| *other == end);
         self.flows.iter().filter_map(move |it| Some((place(it)?, it)))
     }
@@ -268,14 +273,17 @@ impl<'a> Ethernet<'a> {
         // Frames of the time pass no gates: the guard counts them.
         let beside = gated.is_none() && self.keeps_time(end);
         traffic.extend(beside.then(|| timed::traffic(link, flow)));
-        let gates = match end {
-            WireEnd::Port { switch, port } => self.hosts.switches[switch].gates(port),
+        let (gates, shaping) = match end {
+            WireEnd::Port { switch, port } => {
+                let switch = &self.hosts.switches[switch];
+                (switch.gates(port), switch.shaping(port))
+            }
             WireEnd::Adapter { .. } => {
-                gated.map_or_else(|| GateList::open(1_000_000), |gates| gates.list.clone())
+                let open = || GateList::open(1_000_000);
+                (gated.map_or_else(open, |it| it.list.clone()), [Shaping::Strict; CLASSES])
             }
         };
         let rate = LinkRate::new(link.speed * 1_000_000);
-        let shaping = [Shaping::Strict; CLASSES];
         Some(then(&PortModel { gates: &gates, rate, shaping: &shaping, flows: &traffic }))
     }
 

@@ -7,12 +7,11 @@
 //! messages reach the stage, and that is what the stages before it take at most. So the bills of
 //! all flows are one fixed point, from below. `docs/flows.md` has the proofs.
 
-use super::ethernet;
+use super::ethernet::{self, Planned};
 use super::net::{Net, workers};
 use super::passing::{FlowPassage, jammed, misrouted};
 use super::route::{Route, known, routes, undeclared, unmailed};
 use super::step::GateStep;
-use super::timed::CommonTime;
 use crate::core::{self, Core};
 use crate::human;
 use crate::missing::Missing;
@@ -123,10 +122,13 @@ impl FlowStage {
     }
 }
 
-/// Returns the bills of all flows and the common times of all wires that have one, in their order.
-pub(super) fn flows(hosts: &Hosts) -> (Vec<Flowed>, Vec<CommonTime>) {
-    if hosts.flows.is_empty() && hosts.ethernet.iter().all(|wire| wire.time.is_none()) {
-        return (Vec::new(), Vec::new());
+/// Returns the bills of all flows, the common times of all wires that have one, and the credit of
+/// all ports that have some, in their order.
+pub(super) fn flows(hosts: &Hosts) -> Planned {
+    let timeless = hosts.ethernet.iter().all(|wire| wire.time.is_none());
+    let strict = hosts.switches.iter().all(|switch| switch.credits.is_empty());
+    if hosts.flows.is_empty() && timeless && strict {
+        return Planned::default();
     }
     let systems = || hosts.hosts.iter().map(|host| &host.system);
     let costs: Vec<KernelTimes> = systems().map(System::kernel_times).collect();
@@ -138,13 +140,13 @@ pub(super) fn flows(hosts: &Hosts) -> (Vec<Flowed>, Vec<CommonTime>) {
     let plants: Vec<Plant<'_>> =
         plants.map(|(((it, core), costs), own)| Plant::new(it, core, costs, own)).collect();
     let mut on_cables = bills(hosts, &plants).into_iter();
-    let (on_wires, times) = ethernet::bills(hosts, &plants);
+    let (on_wires, times, credits) = ethernet::bills(hosts, &plants);
     let mut on_wires = on_wires.into_iter();
     let each = hosts
         .flows
         .iter()
         .filter_map(|flow| if flow.is_on_ethernet() { on_wires.next() } else { on_cables.next() });
-    (each.collect(), times)
+    (each.collect(), times, credits)
 }
 
 /// Returns the bills of the flows over cables, in their order.

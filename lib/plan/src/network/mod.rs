@@ -1,6 +1,7 @@
 //! The network of several hosts: who waits for whom, in which order hosts enable and enumerate, and
 //! why the network may never form; and the bills of the flows that cross its cables.
 
+mod credit;
 mod crossing;
 mod detour;
 mod ethernet;
@@ -18,6 +19,7 @@ mod step;
 mod timed;
 mod wired;
 
+pub use credit::PlannedCredit;
 use diapason_system::{Cable, Diagnostics, Hosts, Socket};
 use diapason_topology::{Edge, Jack, Lists, Topology, flaws};
 pub use flows::{FlowBill, FlowItem, FlowStage, Flowed, OtherWay};
@@ -41,7 +43,9 @@ pub struct NetworkPlan {
     pub flows: Vec<Flowed>,
     /// The common time of every wire that has one.
     pub times: Vec<CommonTime>,
-    /// Why flows, common times and programs at cables without flows are refused.
+    /// The credit of every port that has some.
+    pub credits: Vec<PlannedCredit>,
+    /// Why flows, common times, credit and programs at cables without flows are refused.
     pub refused: Vec<Diagnostics>,
 }
 
@@ -61,10 +65,11 @@ impl NetworkPlan {
         let mut findings = refusals::refusals(hosts, &topology, &lists, &found);
         let (idle, unserved) = served::served(hosts);
         findings.extend(unserved);
-        let (flows, times) = flows::flows(hosts);
+        let (flows, times, credits) = flows::flows(hosts);
         let refused = flows::refusals(hosts, &flows).chain(timed::refusals(hosts, &times));
+        let refused = refused.chain(credit::refusals(hosts, &credits));
         let refused = refused.chain(route::forgetful(hosts)).collect();
-        NetworkPlan { topology, lists, idle, findings, flows, times, refused }
+        NetworkPlan { topology, lists, idle, findings, flows, times, credits, refused }
     }
 
     /// Returns whether the network always forms.
