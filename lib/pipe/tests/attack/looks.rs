@@ -75,8 +75,8 @@ fn a_reader_that_looks_keeps_its_bound() {
     assert!(tally.conformant > 20 && tally.near > 0 && tally.later > 0, "{tally:?}");
 }
 
-/// Returns an endpoint with one message in a long time, whose reader has this budget in 40 and looks
-/// every 8.
+/// Returns an endpoint with one message in a long time, whose reader has this budget in 40 and
+/// looks every 8.
 fn seldom(budget: u64) -> Case {
     let taking = Taking::Looking { every: Nanos(8), ready: Nanos::ZERO };
     let driver = Driver { work: StageTimes::new(Nanos(1), Nanos::ZERO), telling: Telling::All };
