@@ -140,7 +140,7 @@ impl<'a> Plant<'a> {
         match pipe.end {
             PipeEnd::Here(process) => Ok((self, process)),
             PipeEnd::Beyond { core, process } => {
-                let home = self.cores.get(usize::from(core));
+                let home = self.cores.iter().find(|plant| plant.system.core == core);
                 home.map(|home| (home, process)).ok_or_else(|| {
                     let what = format!("the reader is on core {core}, which is not planned here");
                     (what, "plan all cores of the host together".to_owned())

@@ -71,6 +71,27 @@ fn one_core_alone_promises_nothing_of_a_pipe_to_another() {
     assert!(Plan::of(&systems[1]).far.is_empty());
 }
 
+/// The server need not be on the first core.
+#[test]
+fn the_server_may_be_on_any_core() {
+    let systems = cores(&[
+        ("[usbd]\n", "[usbd]\ncore = 2\n"),
+        ("serves = [\"usb-manage\", \"front-cpu\"]", "serves = [\"usb-manage\"]"),
+        (
+            "name = \"usb-camera2\"\n",
+            "name = \"usb-camera2\"\nserves = [\"usb-manage\", \"left-cpu\"]\n",
+        ),
+    ]);
+    let plans = Plan::of_cores(&systems);
+    let counts: Vec<usize> = plans.iter().map(|plan| plan.far.len()).collect();
+    assert_eq!(counts, [1, 1, 0, 1]);
+    let bills = plans[2].pipes.iter().map(|piped| *piped.bill.as_ref().expect("it has a bill"));
+    let looks: Vec<bool> = bills.map(|bill| bill.value(What::Look) > Nanos::ZERO).collect();
+    assert_eq!(looks, [true, true, false, true]);
+    let alone = Plan::of(&systems[2]).findings[0].plain();
+    assert!(alone.contains("the reader is on core 0, which is not planned here"), "{alone}");
+}
+
 #[test]
 fn the_readers_core_has_to_hold() {
     let hog = "[[vcpu]]\nname = \"hog-cpu\"\nbudget = \"1900us\"\nperiod = \"2ms\"\n\
