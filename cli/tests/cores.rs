@@ -45,6 +45,16 @@ fn qemu_has_no_devices_beside_several_cores() {
 }
 
 #[test]
+fn readers_are_placed_apart_from_their_server() {
+    let cameras = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/four-cameras.toml");
+    let output = diapason(&["plan", cameras, "--place", "--cores", "4"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("52.50 %  usbd, avoid-front\n"), "{said}");
+    assert!(said.contains(" 7.50 %  avoid-right\n"), "{said}");
+}
+
+#[test]
 fn a_pipe_to_another_core_is_in_the_plan_of_its_server() {
     let cameras = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/four-cameras.toml");
     let output = diapason(&["plan", cameras, "--json"]);

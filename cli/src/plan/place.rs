@@ -2,7 +2,8 @@
 //! with, or on so many with the largest margin.
 //!
 //! Processes that share more than segments and doorbells share a core (`Placeable::groups`). Each
-//! core is planned for itself, so whether a core holds depends on its own groups only. The search
+//! core is planned for itself, so whether a core holds depends on its own groups only. The bill of
+//! a pipe to a reader elsewhere takes it that all such readers share one core. The search
 //! puts one group after another on each core that may still hold it, and asks the plan once for
 //! every set of groups. More on a core never mends its plan, so a set that does not hold ends its
 //! branch. The margin is what the fullest core has left of its time. The search for the largest
@@ -111,12 +112,34 @@ impl Room<'_> {
     /// Returns how much of a core these groups reserve, in millionths, if it holds with them,
     /// whatever is on another one.
     fn reserved(&self, set: u64) -> Option<u64> {
-        let cores = if set.count_ones() as usize == self.groups.len() { 1 } else { 2 };
-        let core_of =
-            |name: &str| u16::from(self.group_of(name).is_some_and(|it| set >> it & 1 == 0));
-        let systems = self.placed(cores, &core_of).unwrap_or_default();
-        let plan = Plan::of(systems.first()?);
+        let systems = self.apart(set, 0)?;
+        let far = self.readers(&systems);
+        let plan = match far {
+            0 => Plan::of(systems.first()?),
+            _ => Plan::of_cores(&self.apart(set, far)?).into_iter().next()?,
+        };
         (plan.verdict() != Verdict::DoesNotHold).then(|| plan.utilization_ppm())
+    }
+
+    /// Returns the systems with the groups of `set` on the first core, those of `far` on a second,
+    /// and any others on one more.
+    fn apart(&self, set: u64, far: u64) -> Option<Vec<System>> {
+        let all = (1 << self.groups.len()) - 1;
+        let sets: Vec<u64> =
+            [set, far & !set, all & !set & !far].into_iter().filter(|set| *set != 0).collect();
+        let core_of = |name: &str| {
+            let is_on = |set: &u64| self.group_of(name).is_none_or(|it| set >> it & 1 == 1);
+            sets.iter().position(is_on).unwrap_or(0) as u16
+        };
+        self.placed(sets.len() as u16, &core_of)
+    }
+
+    /// Returns the groups on other cores that read pipes of the first core.
+    fn readers(&self, systems: &[System]) -> u64 {
+        let far = systems.iter().skip(1).flat_map(|system| {
+            system.far.iter().filter_map(|pipe| system.process_name(pipe.process))
+        });
+        far.filter_map(|name| self.group_of(name)).fold(0, |all, group| all | 1 << group)
     }
 
     /// Returns the verdict on all cores in the end: each has a smaller part of the memory then.

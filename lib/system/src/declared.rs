@@ -14,6 +14,7 @@ use crate::system::{ProcessSpec, SemaphoreKind, ServerSpec};
 use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, BusInstance, PeriodicEndpoint, Speed};
 use diapason_contract::ethernet::Peer;
+use diapason_contract::source::PipeSource;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
@@ -97,15 +98,20 @@ impl Declared {
         self.processes.iter().position(drives)
     }
 
-    /// Returns whether a pipe leads from the core of its server to a reader on another one. Pipes
-    /// to devices, of CAN channels, and of readers that ask their server cannot.
+    /// Returns the source of a pipe whose reader may be on another core than its server. Pipes to
+    /// devices, of CAN channels, and of readers that ask their server cannot.
+    pub fn crossing(&self, pipe: &DeclaredPipe) -> Option<&'static PipeSource> {
+        let source = sources::of(self, pipe)?;
+        (source.form.is_told() && source.home.asked.is_none()).then_some(source)
+    }
+
+    /// Returns whether a pipe leads from the core of its server to a reader on another one.
     pub fn crosses(&self, pipe: &DeclaredPipe) -> bool {
         let core = |number: Option<usize>| Some(self.processes[number?].core.value);
         let reader = pipe.process.as_ref().and_then(|name| self.process(&name.value));
         let (server, reader) = (core(self.server_of(pipe.usb.as_ref())), core(reader));
         server.zip(reader).is_some_and(|(server, reader)| server != reader)
-            && sources::of(self, pipe)
-                .is_some_and(|it| it.form.is_told() && it.home.asked.is_none())
+            && self.crossing(pipe).is_some()
     }
 }
 

@@ -1,11 +1,11 @@
 //! The processes that have to share a core, and a description with its processes on other cores.
 //!
-//! Segments (without `dma`) and doorbells reach other cores. Two processes that use anything else
-//! together stay on one core, and so do those of which one starts or supervises the other. So
-//! groups that share nothing else can be placed apart, and [`crate::cores`] checks whether a
-//! placement is right.
+//! Segments (without `dma`) and doorbells reach other cores, and so do pipes whose readers can look
+//! for messages themselves. Two processes that use anything else together stay on one core, and so
+//! do those of which one starts or supervises the other. So groups that share nothing else can be
+//! placed apart, and [`crate::cores`] checks whether a placement is right.
 
-use crate::declared::{Declared, DeclaredProcess, DeclaredVcpu, Supervision};
+use crate::declared::{Declared, DeclaredPipe, DeclaredProcess, DeclaredVcpu, Supervision};
 use crate::names::SUPERVISOR;
 use crate::source::At;
 
@@ -28,8 +28,10 @@ pub(crate) fn groups(declared: &Declared) -> Vec<Vec<String>> {
     let objects = objects.chain(d.devices.iter().map(|it| &it.name));
     let objects = objects.chain(d.vcpus.iter().map(|it| &it.name));
     let for_devices = d.segments.iter().filter(|segment| segment.what.dma);
-    for name in objects.chain(for_devices.map(|it| &it.name)) {
-        groups.join(users(d, &name.value));
+    let crossing: Vec<&str> = d.pipes.iter().flat_map(|pipe| only_near(d, pipe)).collect();
+    let names = objects.chain(for_devices.map(|it| &it.name)).map(|name| &*name.value);
+    for name in names.filter(|name| !crossing.contains(name)) {
+        groups.join(users(d, name));
     }
     for vcpu in &d.vcpus {
         if let DeclaredVcpu::Io { serves, .. } = &vcpu.what {
@@ -51,6 +53,14 @@ pub(crate) fn groups(declared: &Declared) -> Vec<Vec<String>> {
         groups.join(threads.filter_map(|name| number(d, &name.value)));
     }
     groups.named(d)
+}
+
+/// Returns what the ends of a pipe share on one core only, or as memory for devices, if they need
+/// not be on one core.
+fn only_near(declared: &Declared, pipe: &DeclaredPipe) -> Vec<&'static str> {
+    let Some(source) = declared.crossing(pipe) else { return Vec::new() };
+    let places = source.form.places().map(|places| places.data.0);
+    std::iter::once(source.ready).chain(places).collect()
 }
 
 /// Returns the process that supervises this one, if it names one.

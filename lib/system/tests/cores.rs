@@ -168,6 +168,9 @@ fn companions_share_more_than_segments_and_doorbells() {
         let find = |file: &str| Err(format!("there is no {file}"));
         companions("s.toml", &text, find).unwrap_or_else(|wrong| panic!("{wrong}"))
     };
+    let find = |file: &str| Err(format!("there is no {file}"));
+    let far = companions("far.toml", FAR, find).unwrap_or_else(|wrong| panic!("{wrong}"));
+    assert_eq!(far, [["usbd"], ["control"]], "the reader looks by itself");
     let segment = "[[segment]]\nname = \"board\"\nsize = \"4K\"\n";
     let both = |used: &str| [process("a", used), process("b", used)];
     let board = both("uses = [\"board\"]");
