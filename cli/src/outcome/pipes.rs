@@ -135,40 +135,34 @@ impl PipePromise {
     #[must_use]
     pub fn of(system: &System, plan: &Plan) -> Vec<PipePromise> {
         let patience_ns = patience(system);
+        let promise =
+            |pipe: &PipeSpec, bill: &Bill, (reader, drift, place): (u16, u32, _)| PipePromise {
+                name: pipe.name.clone(),
+                way: pipe.way,
+                reader: reader.into(),
+                channel: pipe.number,
+                bound_ns: bill.total.0,
+                taken_ns: taken(bill, pipe.way),
+                through_ns: through(pipe, bill),
+                least_ns: bill.least.0,
+                slots: bill.slots,
+                drift,
+                rate: pipe.rate,
+                place,
+                patience_ns,
+                is_stamped: pipe.shape.bytes == 0 || pipe.shape.stamp.is_some(),
+            };
         let pipes = system.pipes.iter().zip(&plan.pipes).enumerate();
         let own = pipes.filter_map(|(place, (pipe, piped))| {
-            let bill = piped.bill.as_ref().ok()?;
             let drift = system.usb.get(pipe.usb).map_or(USUAL_DRIFT, |plug| plug.drift);
-            let (reader, place) = (pipe.process()?.into(), Some(place));
-            let promise = PipePromise::of_bill(pipe, bill);
-            Some(PipePromise { reader, drift, place, patience_ns, ..promise })
+            let bill = piped.bill.as_ref().ok()?;
+            Some(promise(pipe, bill, (pipe.process()?, drift, Some(place))))
         });
         let far = plan.far.iter().filter_map(|far| {
-            let promise = PipePromise::of_bill(&far.pipe, far.piped.bill.as_ref().ok()?);
-            let (reader, drift) = (far.reader.into(), far.drift);
-            Some(PipePromise { reader, drift, patience_ns, ..promise })
+            let bill = far.piped.bill.as_ref().ok()?;
+            Some(promise(&far.pipe, bill, (far.reader, far.drift, None)))
         });
         own.chain(far).collect()
-    }
-
-    /// Returns the promise of a pipe with this bill, without what its core decides.
-    fn of_bill(pipe: &PipeSpec, bill: &Bill) -> PipePromise {
-        PipePromise {
-            name: pipe.name.clone(),
-            way: pipe.way,
-            reader: 0,
-            channel: pipe.number,
-            bound_ns: bill.total.0,
-            taken_ns: taken(bill, pipe.way),
-            through_ns: through(pipe, bill),
-            least_ns: bill.least.0,
-            slots: bill.slots,
-            drift: USUAL_DRIFT,
-            rate: pipe.rate,
-            place: None,
-            patience_ns: 0,
-            is_stamped: pipe.shape.bytes == 0 || pipe.shape.stamp.is_some(),
-        }
     }
 
     /// Returns the longest until the server had taken it.

@@ -38,6 +38,7 @@ pub(crate) use render::rate;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use whole::Whole;
+pub(crate) use wires::credit_limits;
 
 /// The request to `plan`.
 #[derive(Clone, Debug, clap::Args)]

@@ -2,12 +2,13 @@
 //! with, or on so many with the largest margin.
 //!
 //! Processes that share more than segments and doorbells share a core (`Placeable::groups`). Each
-//! core is planned for itself, so whether a core holds depends on its own groups only. The bill of
-//! a pipe to a reader elsewhere takes it that all such readers share one core. The search
-//! puts one group after another on each core that may still hold it, and asks the plan once for
-//! every set of groups. More on a core never mends its plan, so a set that does not hold ends its
-//! branch. The margin is what the fullest core has left of its time. The search for the largest
-//! repeats that for ever fuller limits: a placement that is found is the limit of the next search.
+//! core is planned for itself, so whether a core holds depends on its own groups only. While the
+//! search goes on, all readers elsewhere of a core's pipes are planned on one other core. The
+//! search puts one group after another on each core that may still hold it, and asks the plan once
+//! for every set of groups. More on a core never mends its plan, so a set that does not hold ends
+//! its branch. The margin is what the fullest core has left of its time. The search for the
+//! largest repeats that for ever fuller limits: a placement that is found is the limit of the next
+//! search.
 
 use super::{Plan, PlanRequest, Verdict};
 use crate::describe::{Placeable, describe_any, one_host};

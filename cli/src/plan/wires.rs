@@ -37,12 +37,16 @@ pub(super) fn render_credits(network: &NetworkPlan, hosts: &Hosts) -> String {
     ]);
     for it in &network.credits {
         let slopes = [it.credit.idle_kbit.to_string(), format!("-{}", it.send_kbit())];
-        let limits = it.span.map(|it| [it.least, it.most].map(|it| it.to_string()));
-        let limits = limits.unwrap_or_else(|| [(); 2].map(|()| "NONE".to_owned()));
         let named = vec![port(it, hosts), it.credit.priority.to_string()];
-        table.row([named, slopes.to_vec(), limits.to_vec()].concat());
+        table.row([named, slopes.to_vec(), credit_limits(it).to_vec()].concat());
     }
     if network.credits.is_empty() { String::new() } else { table.render() }
+}
+
+/// Returns the lowest and the highest credit that are planned.
+pub(crate) fn credit_limits(planned: &PlannedCredit) -> [String; 2] {
+    let limits = planned.span.map(|it| [it.least, it.most].map(|it| it.to_string()));
+    limits.unwrap_or_else(|| [(); 2].map(|()| "NONE".to_owned()))
 }
 
 fn port(it: &PlannedCredit, hosts: &Hosts) -> String {

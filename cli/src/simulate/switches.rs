@@ -1,6 +1,7 @@
 //! The frames that passed the switches of a list of hosts in a run, and the credit of ports: as
 //! tables, as JSON, and as findings.
 
+use crate::plan::credit_limits;
 use crate::several::Joints;
 use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
@@ -198,11 +199,9 @@ impl SwitchReport {
             right("planned"),
         ]);
         for CreditRow { port, planned, seen } in &self.credits {
-            let limits = planned.span.map(|it| [it.least, it.most].map(|it| it.to_string()));
-            let [least, most] = limits.unwrap_or_else(|| [(); 2].map(|()| "NONE".to_owned()));
+            let [least, most] = credit_limits(planned);
             let priority = planned.credit.priority.to_string();
-            let seen = [seen.least, seen.most].map(|it| it.to_string());
-            let [lowest, highest] = seen;
+            let [lowest, highest] = [seen.least, seen.most].map(|it| it.to_string());
             table.row(vec![port.clone(), priority, lowest, least, highest, most]);
         }
         if self.credits.is_empty() { String::new() } else { table.render() }

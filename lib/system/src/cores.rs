@@ -16,7 +16,6 @@ use crate::limits::{INTERVALS, PAGE_BYTES};
 use crate::names::Names;
 use crate::pipe;
 use crate::source::{At, Span};
-use crate::sources;
 use crate::table::{Raw, Table};
 use std::collections::BTreeSet;
 
@@ -108,7 +107,11 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     }
     if cores > 1 && report.is_empty() {
         idle_cores(declared, report);
-        shared(declared, report);
+        declared.pipes.iter().for_each(|pipe| reached(declared, pipe, report));
+        // The objects of such a pipe would be refused one by one.
+        if report.is_empty() {
+            shared(declared, report);
+        }
         declared.processes.iter().for_each(|process| relations(declared, process, report));
         declared.vcpus.iter().for_each(|vcpu| served(declared, vcpu, report));
         declared.chains.iter().for_each(|chain| chained(declared, chain, report));
@@ -136,6 +139,23 @@ fn idle_cores(declared: &Declared, report: &mut Report) {
     }
 }
 
+/// Reports a pipe whose end has to be on the core of its server, and is not.
+fn reached(declared: &Declared, pipe: &DeclaredPipe, report: &mut Report) {
+    let (Some(end), Some(PipeEnd::Beyond { core, .. }), None) =
+        (&pipe.process, beyond(declared, pipe), declared.crossing(pipe))
+    else {
+        return;
+    };
+    let (own, server) = (&pipe.name.value, server_core(declared, pipe));
+    let title = format!("`{own}` ends on core {core}, and its server is on core {server}");
+    let help = format!(
+        "write `core = {server}` for `{}`: of pipes, those from sensors, cameras and endpoints of \
+         other devices reach another core",
+        end.value
+    );
+    report.push(Problem::new(&end.span, title, help));
+}
+
 /// Reports what is used on several cores and cannot be.
 fn shared(declared: &Declared, report: &mut Report) {
     let d = declared;
@@ -156,7 +176,7 @@ fn shared(declared: &Declared, report: &mut Report) {
     d.vcpus.iter().for_each(|object| look("VCPU", &object.name));
     let of_pipe = |name: &str| {
         let far = d.pipes.iter().filter(|pipe| d.crosses(pipe));
-        let mut places = far.filter_map(|pipe| sources::of(d, pipe)?.form.places());
+        let mut places = far.filter_map(|pipe| d.crossing(pipe)?.form.places());
         places.any(|places| places.data.0 == name)
     };
     let for_devices = d.segments.iter().filter(|segment| segment.what.dma);

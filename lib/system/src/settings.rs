@@ -121,23 +121,26 @@ fn place(
     None
 }
 
-/// Returns the system whose servers are told what follows from its pipes, as they are now.
+/// Returns the system whose programs are told what follows from its pipes, as they are now.
 pub(crate) fn followed(system: &System) -> System {
     let mut told = system.clone();
     for (server, process) in (0u16..).zip(&mut told.processes) {
         let settings = of_server(system, server);
         let settings = settings.into_iter().chain(ethernet::settings(system, server));
         let settings = settings.chain(crate::can::settings(system, server));
+        let settings = settings.chain(looks(system, server));
         let own = &system.processes[usize::from(server)];
         let settings = settings.chain(crate::moded::settings(system, own));
         settings.for_each(|setting| process.set(&setting.name, &setting.numbers));
-        let far = system.far.iter().filter(|pipe| pipe.process == server);
-        let looks: Vec<u64> = far.map(|pipe| pipe.number.into()).collect();
-        if !looks.is_empty() {
-            process.set(LOOKS, &looks);
-        }
     }
     told
+}
+
+/// Returns the pipes for whose messages a process has to look, as a setting.
+fn looks(system: &System, process: u16) -> Option<Setting> {
+    let far = system.far.iter().filter(|pipe| pipe.process == process);
+    let numbers: Vec<u64> = far.map(|pipe| pipe.number.into()).collect();
+    (!numbers.is_empty()).then(|| Setting::new(LOOKS, &numbers))
 }
 
 fn of_server(system: &System, server: u16) -> Vec<Setting> {

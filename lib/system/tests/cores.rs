@@ -255,9 +255,9 @@ fn what_leads_to_another_core_and_cannot_is_refused() {
         text.replacen(&own, &format!("{own}core = 1\n"), 1)
     };
     let disk = include_str!("../../../examples/disk.toml");
-    refused(&apart(disk, "reader"), "the semaphore `disk.ready` is used on cores 0 and 1");
+    refused(&apart(disk, "reader"), "`blocks` ends on core 1, and its server is on core 0");
     let actuator = include_str!("../../../examples/actuator.toml");
-    refused(&apart(actuator, "control"), "the semaphore `sink.ready` is used on cores 0 and 1");
+    refused(&apart(actuator, "control"), "`commands` ends on core 1, and its server is on core 0");
     let can = include_str!("../../../examples/can-concentrator.toml");
-    refused(&apart(can, "reader-1"), "the semaphore `can1.ready` is used on cores 0 and 1");
+    refused(&apart(can, "reader-1"), "`body` ends on core 1, and its server is on core 0");
 }

@@ -340,7 +340,8 @@ fn is_of(names: &[&str], text: &str) -> bool {
 /// Nothing is promised of their packets.
 fn flooded(system: &System) -> Vec<&str> {
     let floods = |pipe: &&PipeSpec| {
-        let writer = &system.processes[usize::from(pipe.process().unwrap_or_default())];
+        let Some(writer) = pipe.process() else { return false };
+        let writer = &system.processes[usize::from(writer)];
         is_sink(pipe) && writer.program == WRITER && writer.arguments[3] > 1
     };
     system.pipes.iter().filter(floods).map(|pipe| &*pipe.name).collect()

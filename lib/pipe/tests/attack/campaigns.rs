@@ -68,6 +68,22 @@ pub fn judge(
     longest
 }
 
+/// Judges so many runs of a case with arrivals for so long. Returns the longest of each pipe.
+pub fn longest(
+    case: &Case,
+    bills: &[Bill],
+    random: &mut Random,
+    (runs, length): (u64, u64),
+) -> Vec<u64> {
+    let mut longest = vec![0; bills.len()];
+    for _ in 0..runs {
+        let outcome = case.run(random, length, None);
+        let seen = judge(case, bills, &outcome, length * 3 / 2, None);
+        longest.iter_mut().zip(seen).for_each(|(most, seen)| *most = seen.max(*most));
+    }
+    longest
+}
+
 const LENGTH: u64 = 300;
 
 /// Admitted endpoints with their bills, without end.

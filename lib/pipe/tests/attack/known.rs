@@ -1,6 +1,6 @@
 //! Bottom halves whose work is known: what delays them and the thread of the pipe counts once.
 
-use crate::campaigns::judge;
+use crate::campaigns::longest;
 use crate::case::{Case, Supplies};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{BottomHalf, IoSupply, SharedCore, Supply};
@@ -93,12 +93,7 @@ fn campaign(seed: u64, sets: u64, runs: u64, by_deadline: bool) -> Tally {
         let Some(supplies) = case.supplies() else { continue };
         let Ok(bills) = case.bills(&supplies) else { continue };
         done += 1;
-        let mut longest = vec![0; bills.len()];
-        for _ in 0..runs {
-            let outcome = case.run(&mut random, LENGTH, None);
-            let seen = judge(&case, &bills, &outcome, LENGTH * 3 / 2, None);
-            longest.iter_mut().zip(seen).for_each(|(most, seen)| *most = seen.max(*most));
-        }
+        let longest = longest(&case, &bills, &mut random, (runs, LENGTH));
         let hasty = without_half(&case, supplies);
         for ((bill, longest), hasty) in bills.iter().zip(longest).zip(hasty) {
             if bill.item(What::User).is_none_or(|user| user.basis != Basis::Conformant) {

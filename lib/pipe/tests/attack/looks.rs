@@ -1,6 +1,6 @@
 //! Readers that nobody wakes: each looks for messages itself, and sleeps when it finds none.
 
-use crate::campaigns::judge;
+use crate::campaigns::longest;
 use crate::case::Case;
 use crate::pipe::{Driver, Endpoint, Mood, Reader, Setup};
 use diapason_abi::Nanos;
@@ -45,12 +45,7 @@ fn campaign(seed: u64, sets: u64, runs: u64) -> Tally {
         let Some(supplies) = case.supplies() else { continue };
         let Ok(bills) = case.bills(&supplies) else { continue };
         done += 1;
-        let mut longest = vec![0; bills.len()];
-        for _ in 0..runs {
-            let outcome = case.run(&mut random, LENGTH, None);
-            let seen = judge(&case, &bills, &outcome, LENGTH * 3 / 2, None);
-            longest.iter_mut().zip(seen).for_each(|(most, seen)| *most = seen.max(*most));
-        }
+        let longest = longest(&case, &bills, &mut random, (runs, LENGTH));
         for (bill, longest) in bills.iter().zip(longest) {
             let user = bill.item(What::User).map(|user| user.basis);
             tally.conformant += u32::from(user == Some(Basis::Conformant));
@@ -99,7 +94,7 @@ fn seldom(budget: u64) -> Case {
 }
 
 /// Returns the bill of its pipe, and the longest that a message takes, whenever it comes.
-fn longest(case: &Case) -> (Result<Bill, BillRefusal>, u64) {
+fn alone(case: &Case) -> (Result<Bill, BillRefusal>, u64) {
     let supplies = case.supplies().expect("the exact test admits it");
     let each = (40..160).map(|at| {
         let run = Endpoint::new(&case.setup, Mood::WORST, Random::new(1)).run(&[(at, 0)], 400);
@@ -112,9 +107,9 @@ fn longest(case: &Case) -> (Result<Bill, BillRefusal>, u64) {
 /// them, though a message in 400 needs next to nothing.
 #[test]
 fn looks_that_find_nothing_take_budget() {
-    let (bill, late) = longest(&seldom(3));
+    let (bill, late) = alone(&seldom(3));
     assert!(matches!(bill, Err(BillRefusal::TooSlow { what: What::User, .. })), "{bill:?}");
-    let (bill, seen) = longest(&seldom(7));
+    let (bill, seen) = alone(&seldom(7));
     let bill = bill.expect("it has a bill");
     assert!(late > seen && seen <= bill.total.0, "{late}, {seen} of {bill}");
 }
