@@ -3,8 +3,9 @@
 //! A client writes what it wants into the pipe of asks and gives `disk.ask`; it is answered in the
 //! same order. From the ask to its answer the memory it names is the device's.
 //!
-//! The reader of a `[[pipe]]` from the disk is such a client. It asks for the next blocks once a
-//! period, and each ask bears the time at which it was due.
+//! The process at the end of a `[[pipe]]` is such a client. The reader of a pipe from the disk asks
+//! for the next blocks once a period, and each ask bears the time at which it was due. The writer of
+//! a pipe to the disk asks for each run of blocks that it has put into the memory.
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
@@ -29,10 +30,10 @@ pub const HOME: Home = Home::new("usb-disk", "disk", "usbd.disk")
     .asked(ASKED)
     .ready(&[READY]);
 
-/// The work of a reader for one message, by its name in descriptions.
+/// The work of a reader or writer for one message, by its name in descriptions.
 pub const MESSAGE: &str = "disk.message";
 
-/// The pipe from a disk. Its messages are runs of blocks.
+/// The pipe from a disk, or to it. Its messages are runs of blocks.
 pub const SOURCE: PipeSource = PipeSource {
     kind: ServiceKind::Disks,
     pipe: (ANSWERS, segment(size_of::<DiskAnswer>())),
@@ -54,6 +55,9 @@ pub const SOURCE: PipeSource = PipeSource {
     },
 };
 
+/// The setting with what the asks of the pipe are, if that is not [`READ`]. It follows from a pipe.
+pub const PIPED: &str = "disk";
+
 /// Asks that may wait.
 pub const RECORDS: usize = 16;
 /// Most bytes of an ask.
@@ -68,7 +72,7 @@ const fn segment(record: usize) -> u64 {
     (128 + RECORDS * record).next_multiple_of(PAGE) as u64
 }
 
-/// Returns how many messages of so many bytes a pipe from a disk has places for.
+/// Returns how many messages of so many bytes the pipe of a disk has places for.
 #[must_use]
 pub const fn places(bytes: usize) -> usize {
     if bytes == 0 {
@@ -105,7 +109,8 @@ plain! {
         pub count: u32,
         /// Offset of their bytes in the shared memory.
         pub place: u32,
-        /// The time at which the reader of a pipe was to ask, in ns since boot.
+        /// The time at which the reader of a pipe was to ask, or at which its writer asked, in ns
+        /// since boot.
         pub due: u64,
     }
 }
@@ -121,7 +126,9 @@ plain! {
         pub status: u32,
         /// The ask: what, which blocks, where, and when it was due.
         pub ask: Ask,
-        /// The time at which the server knew that it was done, in ns since boot.
+        /// The time at which the server took the ask in hand, and at which it knew that it was
+        /// done, in ns since boot.
+        pub begun: u64,
         pub taken: u64,
         /// 1 if the message is outside of the contract of its pipe: it was asked for too soon, or
         /// the disk took longer than a period.

@@ -13,6 +13,7 @@ use diapason_bus::Coding;
 use diapason_can::exchange::ChannelParameters;
 use diapason_contract::can::{BIT_RATE, CHANNELS, CanInterface, SAMPLE_POINT};
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+use diapason_contract::disk;
 use diapason_contract::endpoint::NUMBER;
 use diapason_contract::mode;
 use diapason_contract::needs;
@@ -97,6 +98,8 @@ pub struct Pipes {
     pub endpoint: u8,
     /// The number of the endpoint that packets are written to; 0 of none.
     pub sink: u8,
+    /// What the asks of the pipe of a disk are.
+    pub disk: u32,
     /// By how many millionths a device's clock and the host's run apart at most.
     drift: u32,
     /// The costs that the plan computes with.
@@ -213,6 +216,7 @@ impl Pipes {
             shapes: shapes(settings.get(SHAPES)),
             endpoint: settings.first(NUMBER).map_or(0, |number| number as u8 & 0xf),
             sink: settings.first(sink::NUMBER).map_or(0, |number| number as u8 & 0xf),
+            disk: settings.first(disk::PIPED).map_or(disk::READ, |what| what as u32),
             drift: settings.first(DRIFT).map_or(USUAL_DRIFT, |drift| drift as u32),
             costs: DriverCosts::of(settings.get(COSTS)),
             output: OutputCosts::of(settings.get(OUTPUT_COSTS)),

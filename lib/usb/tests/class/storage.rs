@@ -235,13 +235,15 @@ fn whatever_a_disk_says() {
         &honest,
         |random| if random.one_in(2) { storage() } else { ready().class },
         |class, _, random| {
-            let _ = match random.below(7) {
+            let (block, blocks) = (random.below(1001) as u32, random.within(0, 129) as u16);
+            let _ = match random.below(8) {
                 0 => class.begin(ScsiCommand::Inquiry),
                 1 => class.begin(ScsiCommand::ReadCapacity),
                 2 => class.begin(ScsiCommand::RequestSense),
                 3 => class.read(random.below(1001) as u32, random.within(0, 9) as u16),
                 4 => class.write(random.below(1001) as u32, &[1; 1024]),
-                5 => class.read_to(random.below(1001) as u32, random.within(0, 129) as u16, 7),
+                5 => class.read_to(block, blocks, 7),
+                6 => class.write_from(block, blocks, 7),
                 _ => class.begin(ScsiCommand::TestUnitReady),
             };
         },
@@ -292,10 +294,92 @@ fn all_transfers_of_a_read_to_shared_memory_are_asked_for_at_once() {
         assert_eq!(heard, ["ReadTo { block: 4, place: 64 }"]);
         assert_eq!((disk.next(2), disk.next(0x81)), (None, None));
     }
-    // Writes, and reads to its own buffer, go step by step.
+    // Commands with its own buffer go step by step.
+    disk.class.read(4, 2).unwrap();
+    disk.pull();
+    assert_eq!(disk.next(0x81), None);
+}
+
+/// Begins to write two blocks from shared memory, and returns the tag of the command.
+fn writes_ahead(disk: &mut Disk) -> u32 {
+    disk.class.write_from(4, 2, 64).unwrap();
+    disk.pull();
+    let Some(Asked::Out(block)) = disk.next(2).cloned() else { panic!("no command") };
+    assert_eq!(disk.next(0x81), Some(&Asked::In(13)), "before the command is through");
+    u32::from_le_bytes([block[4], block[5], block[6], block[7]])
+}
+
+/// Lets a disk that works write two blocks.
+fn written(disk: &mut Disk) -> Vec<String> {
+    let tag = writes_ahead(disk);
+    assert_eq!(end(disk, 2, Ok(&[0; 31])), [""; 0]);
+    assert_eq!(disk.next(2), Some(&Asked::Shared(64, 1024)));
+    assert_eq!(end(disk, 2, Ok(&[0; 1024])), [""; 0]);
+    end(disk, 0x81, Ok(&status(tag, 0, 0)))
+}
+
+#[test]
+fn all_transfers_of_a_write_from_shared_memory_are_asked_for_at_once() {
+    let mut disk = ready();
+    for _ in 0..3 {
+        assert_eq!(written(&mut disk), ["Written { block: 4 }"]);
+        assert_eq!((disk.next(2), disk.next(0x81)), (None, None));
+    }
+    disk.class.ask_ahead(false);
     disk.class.write_from(4, 2, 64).unwrap();
     disk.pull();
     assert_eq!(disk.next(0x81), None);
+}
+
+/// Wherever a write breaks off, the device is reset, nothing counts as written, and the next write
+/// is as any other.
+#[test]
+fn a_write_that_breaks_off_leaves_nothing_behind() {
+    let faults = [TransferFault::Stall, TransferFault::Damaged];
+    for (step, fault) in (0..2).flat_map(|step| faults.map(|fault| (step, fault))) {
+        let mut disk = ready();
+        writes_ahead(&mut disk);
+        for _ in 0..step {
+            assert_eq!(end(&mut disk, 2, Ok(&[0; 31])), [""; 0]);
+        }
+        assert_eq!(end(&mut disk, 2, Err(fault)), [""; 0]);
+        assert_eq!((disk.next(2), disk.next(0x81)), (None, None), "the status is cancelled");
+        let refused = (step, fault) == (1, TransferFault::Stall);
+        let failed = if refused { "Failed(Refused)" } else { "Failed(Confused)" };
+        assert_eq!(reset(&mut disk), [failed], "{step} {fault:?}");
+        assert_eq!(written(&mut disk), ["Written { block: 4 }"], "{step} {fault:?}");
+    }
+}
+
+/// A status that comes before the data, or before the command, says nothing of them.
+#[test]
+fn a_write_whose_status_comes_first_is_not_believed() {
+    for commanded in [false, true] {
+        let mut disk = ready();
+        let tag = writes_ahead(&mut disk);
+        if commanded {
+            assert_eq!(end(&mut disk, 2, Ok(&[0; 31])), [""; 0]);
+        }
+        assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, 0, 0))), [""; 0]);
+        assert_eq!(disk.next(2), None, "the rest is cancelled");
+        assert_eq!(reset(&mut disk), ["Failed(Late)"]);
+        assert_eq!(written(&mut disk), ["Written { block: 4 }"]);
+    }
+}
+
+/// A disk that takes the data and never answers is reset.
+#[test]
+fn a_write_without_an_answer_is_late() {
+    for step in 0..3 {
+        let mut disk = ready();
+        writes_ahead(&mut disk);
+        for bytes in [&[0; 31][..], &[0; 1024]].into_iter().take(step) {
+            assert_eq!(end(&mut disk, 2, Ok(bytes)), [""; 0]);
+        }
+        disk.wake(&mut |_| {});
+        assert_eq!(reset(&mut disk), ["Failed(Late)"], "{step}");
+        assert_eq!(written(&mut disk), ["Written { block: 4 }"], "{step}");
+    }
 }
 
 /// A status that was asked for ahead ends with the data that the device refused. The class asks for

@@ -1,7 +1,7 @@
 //! Disks: blocks between the medium and memory that a client shares with the controller.
 //!
-//! The reader of a `[[pipe]]` is such a client. The server judges whether it asks as seldom as the
-//! pipe says, and whether the disk is done with each ask before the next one is due.
+//! The reader or writer of a `[[pipe]]` is such a client. The server judges whether it asks as
+//! seldom as the pipe says, and whether the disk is done with each ask before the next one is due.
 
 use super::clients::Clients;
 use super::judged::Judge;
@@ -52,6 +52,8 @@ pub(crate) struct Disk<P: Platform> {
     clients: Clients<P::Memory>,
     stage: Stage,
     judge: Judge,
+    /// What the asks of the pipe are.
+    piped: u32,
     capacity: Option<Capacity>,
     tries: u8,
 }
@@ -68,6 +70,7 @@ impl<P: Platform> Disk<P> {
             clients: Clients::sharing(platform.memory(DATA)?, 1),
             stage: Stage::Away,
             judge: Judge::new(ServiceKind::Disks, pipes),
+            piped: pipes.disk,
             capacity: None,
             tries: 0,
         })
@@ -83,9 +86,11 @@ impl<P: Platform> Disk<P> {
         let block_bytes = self.capacity.map_or(0, |capacity| capacity.block_bytes);
         let period = self.judge.wanted().map_or(Nanos::FOREVER, |(_, period)| period);
         let outside = begun.outside || now > begun.at + period;
-        let (ask, taken, outside) = (begun.ask, now.0, outside.into());
+        let (ask, begun, taken) = (begun.ask, begun.at.0, now.0);
         // There is room for as many answers as asks; a client that asks more loses some.
-        let _ = self.answers.push(&DiskAnswer { blocks, block_bytes, status, ask, taken, outside });
+        let outside = outside.into();
+        let answer = DiskAnswer { blocks, block_bytes, status, ask, begun, taken, outside };
+        let _ = self.answers.push(&answer);
         self.clients.ring(1);
     }
 
@@ -159,7 +164,7 @@ impl<P: Platform> Disk<P> {
         }
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let judged = self.judge.judge_at(Some(Nanos(ask.due)), bytes, now);
-        judged.outside || ask.due > now.0 || ask.what != READ
+        judged.outside || ask.due > now.0 || ask.what != self.piped
     }
 }
 

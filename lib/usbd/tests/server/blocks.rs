@@ -1,24 +1,25 @@
-//! A disk with a pipe: what its reader asks for, judged by the contract of the pipe.
+//! A disk with a pipe: what its reader or writer asks for, judged by the contract of the pipe.
 
 use crate::ground::{attach, detach, now};
 use crate::machine::Machine;
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::disk::{
-    self, Ask, BYTES_MAX, DONE, DiskAnswer, GONE, NONSENSE, READ, RECORDS, SIZE,
+    self, Ask, BYTES_MAX, DATA, DONE, DiskAnswer, GONE, NONSENSE, PIPED, READ, RECORDS, SIZE, WRITE,
 };
 use diapason_contract::settings::SERVES;
 use diapason_contract::source::{MessageShape, PipeSource, SHAPES};
 use diapason_contract::threads::ServiceKind;
 use diapason_devices::disk::Disk;
 use diapason_pipe::{Reader, Writer};
+use diapason_usb::xhci::Dma as _;
 use diapason_usbd::Platform as _;
 
 const BYTES: u32 = 16_384;
 const BLOCKS: u32 = BYTES / 512;
 const PERIOD: Nanos = Nanos::from_millis(5);
 
-/// A server with a pipe from a disk, and the reader's ends.
+/// A server with a pipe of a disk, and the ends of its reader or writer.
 struct Read {
     machine: Machine,
     asks: Writer<'static, Ask, RECORDS>,
@@ -27,6 +28,11 @@ struct Read {
 
 impl Read {
     fn new(disk: Disk) -> Read {
+        Read::piped(READ, disk)
+    }
+
+    /// Returns one whose pipe has asks of this kind.
+    fn piped(what: u32, disk: Disk) -> Read {
         let (source, _) = PipeSource::of(ServiceKind::Disks).unwrap();
         let mut contracts = Contracts::default();
         let jitter = Nanos::ZERO;
@@ -36,6 +42,7 @@ impl Read {
             (SERVES, &[ServiceKind::Disks as u64]),
             (CONTRACTS, &contracts.words()),
             (SHAPES, &[0, 0, 0, shape]),
+            (PIPED, &[what.into()]),
         ]);
         let asks = machine.ground.writer(disk::ASKS).unwrap();
         let answers = machine.ground.reader(disk::ANSWERS).unwrap();
@@ -47,8 +54,13 @@ impl Read {
 
     /// Asks for blocks, due now, and returns the answers after some time.
     fn ask(&mut self, count: u32, then: Nanos) -> Vec<DiskAnswer> {
+        self.ask_for((READ, 0), count, then)
+    }
+
+    /// As [`Read::ask`], for blocks that come to or from this place.
+    fn ask_for(&mut self, (what, place): (u32, u32), count: u32, then: Nanos) -> Vec<DiskAnswer> {
         let due = now().0;
-        self.asks.push(&Ask { what: READ, block: 0, count, place: 0, due }).unwrap();
+        self.asks.push(&Ask { what, block: 0, count, place, due }).unwrap();
         self.machine.ask();
         self.machine.run(then);
         std::iter::from_fn(|| self.answers.pop()).collect()
@@ -119,4 +131,35 @@ fn a_disk_that_goes_answers_what_was_asked() {
     read.asks.push(&Ask { what: SIZE, block: 0, count: 0, place: 0, due: 0 }).unwrap();
     let answers = read.ask(BLOCKS, PERIOD);
     assert!(answers.iter().all(|it| it.status == DONE) && answers.len() == 2, "{answers:?}");
+}
+
+/// What is written is on the disk, and the answer says when the server had the ask in hand and when
+/// it knew of the end. Whoever reads through this pipe, or writes too soon, is outside of it.
+#[test]
+fn a_writer_that_writes_once_a_period_keeps_its_contract() {
+    let takes = Nanos::from_millis(1);
+    let mut written = Read::piped(WRITE, Disk::new(2_048).taking(takes));
+    let mut memory = written.machine.ground.memory(DATA).unwrap();
+    for number in 1..=20u32 {
+        memory.write(BYTES.into(), &number.to_le_bytes());
+        memory.write(u64::from(2 * BYTES) - 4, &(!number).to_le_bytes());
+        let before = now().0;
+        let answers = written.ask_for((WRITE, BYTES), BLOCKS, PERIOD);
+        let [answer] = answers[..] else { panic!("{answers:?}") };
+        assert_eq!((answer.status, answer.outside, answer.ask.what), (DONE, 0, WRITE));
+        assert!((before..before + 200_000).contains(&answer.begun), "{answer:?}");
+        assert!(answer.taken >= answer.begun + takes.0, "{answer:?}");
+    }
+    let outside = |answers: Vec<DiskAnswer>| answers.iter().map(|it| it.outside).sum::<u64>();
+    assert_eq!(outside(written.ask_for((READ, 4 * BYTES), BLOCKS, PERIOD)), 1, "it reads");
+    let read = |at: u32| {
+        let mut bytes = [0; 4];
+        memory.read(at.into(), &mut bytes);
+        u32::from_le_bytes(bytes)
+    };
+    assert_eq!((read(4 * BYTES), read(5 * BYTES - 4)), (20, !20), "what was written is there");
+    assert_eq!(outside(written.ask_for((WRITE, 0), BLOCKS + 1, PERIOD)), 1, "too much");
+    let soon = Nanos::from_millis(3);
+    assert_eq!(outside(written.ask_for((WRITE, 0), BLOCKS, soon)), 0);
+    assert_eq!(outside(written.ask_for((WRITE, 0), BLOCKS, PERIOD)), 1, "too soon");
 }

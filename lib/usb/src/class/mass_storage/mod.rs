@@ -6,10 +6,10 @@
 //! was good; or they stay in memory that is shared with a client ([`MassStorage::read_to`],
 //! [`MassStorage::write_from`]), who believes them when the command was good.
 //!
-//! All three transfers of a command that reads to shared memory are asked for at once, unless
+//! All three transfers of a command with shared memory are asked for at once, unless
 //! [`MassStorage::ask_ahead`] says otherwise: the device has nothing to send before it has the
-//! command. So the host has to hear of the end only. QEMU's own disk fails a command whose data are
-//! asked for before it.
+//! command, and takes data behind it. So the host has to hear of the end only. QEMU's own disk
+//! fails a command whose data are asked for before it.
 //!
 //! Not here: more than one logical unit, file systems, write caches.
 
@@ -111,6 +111,20 @@ enum Stage {
     Dead,
 }
 
+/// Transfers that were asked for before their stage.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ahead {
+    data: bool,
+    status: bool,
+}
+
+/// Transfers of each direction whose command was given up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stale {
+    out: u8,
+    back: u8,
+}
+
 /// The driver of one disk.
 #[derive(Clone, Debug)]
 pub struct MassStorage {
@@ -120,17 +134,18 @@ pub struct MassStorage {
     stage: Stage,
     /// The stage's transfer was asked for and is to end until then.
     deadline: Option<Nanos>,
-    cancel: Option<u8>,
+    /// Endpoints whose transfers are to end.
+    cancel: [Option<u8>; 2],
     /// Data and status are asked for before their stage.
     asks_ahead: bool,
-    /// Transfers from the device that were asked for before their stage: data, then status.
-    ahead: u8,
-    /// How many of the command were asked for so.
+    /// Transfers that were asked for before their stage, and have not ended.
+    ahead: Ahead,
+    /// How many of the command were asked for so: data, then status.
     early: u8,
-    /// One of them ended before the command was through.
+    /// One of them ended before the transfer that comes before it.
     is_confused: bool,
-    /// Those whose command was given up. Their ends mean nothing.
-    stale: u8,
+    /// Those whose command was given up, of each direction. Their ends mean nothing.
+    stale: Stale,
     command: ScsiCommand,
     block: [u8; COMMAND_BYTES],
     tag: u32,
@@ -155,12 +170,12 @@ impl MassStorage {
                 output: interface.endpoint(EndpointKind::BulkOut)?.address,
                 stage: Stage::Idle,
                 deadline: None,
-                cancel: None,
+                cancel: [None; 2],
                 asks_ahead: true,
-                ahead: 0,
+                ahead: Ahead::default(),
                 early: 0,
                 is_confused: false,
-                stale: 0,
+                stale: Stale::default(),
                 command: ScsiCommand::TestUnitReady,
                 block: [0; COMMAND_BYTES],
                 tag: 0,
@@ -282,55 +297,86 @@ impl MassStorage {
         self.asks_ahead = ahead;
     }
 
-    fn give_up(&mut self, failure: CommandFailure) {
+    /// Resets the device. An endpoint that has `failed` has ended what was pending on it.
+    fn give_up(&mut self, failure: CommandFailure, failed: Option<u8>) {
         self.failure = failure;
-        if self.ahead > 0 && self.stage == Stage::Command {
-            self.cancel = Some(self.input);
-        }
+        self.cancel = [self.input, self.output].map(|endpoint| {
+            (self.has_ahead(endpoint) && failed != Some(endpoint)).then_some(endpoint)
+        });
         self.forsake();
         self.enter(Stage::Reset);
     }
 
+    /// Returns the endpoint of the command's data.
+    fn data_endpoint(&self) -> u8 {
+        if self.command.is_out() { self.output } else { self.input }
+    }
+
+    /// Returns whether a transfer that was asked for ahead is pending on an endpoint.
+    fn has_ahead(&self, endpoint: u8) -> bool {
+        let data = self.ahead.data && self.data_endpoint() == endpoint;
+        data || self.ahead.status && self.input == endpoint
+    }
+
     /// Transfers that were asked for ahead belong to no stage any more.
     fn forsake(&mut self) {
-        self.stale += core::mem::take(&mut self.ahead);
+        let Ahead { data, status } = core::mem::take(&mut self.ahead);
+        let is_out = self.command.is_out();
+        self.stale.out += u8::from(data && is_out);
+        self.stale.back += u8::from(data && !is_out) + u8::from(status);
     }
 
     /// Returns the next transfer that the command wants before its stage, and notes it.
     fn next_ahead(&mut self) -> Option<Request<'static>> {
-        let place = self.place.filter(|_| self.asks_ahead && !self.command.is_out())?;
+        let place = self.place.filter(|_| self.asks_ahead)?;
         if self.stage != Stage::Command || self.early == 2 || self.is_confused {
             return None;
         }
-        (self.ahead, self.early) = (self.ahead + 1, self.early + 1);
-        let (endpoint, length) = (self.input, self.length());
+        self.early += 1;
+        let (endpoint, length) = (self.data_endpoint(), self.length());
         Some(match self.early {
-            1 => Request::Shared { endpoint, place, length },
-            _ => Request::In { endpoint, length: STATUS_BYTES },
+            1 => {
+                self.ahead.data = true;
+                Request::Shared { endpoint, place, length }
+            }
+            _ => {
+                self.ahead.status = true;
+                Request::In { endpoint: self.input, length: STATUS_BYTES }
+            }
         })
     }
 
     /// The transfer of the next stage is under way if it was asked for ahead.
     fn take_up(&mut self, now: Nanos) {
-        let waits = matches!(self.stage, Stage::Data | Stage::Status) && self.deadline.is_none();
-        if waits && self.ahead > 0 {
-            self.ahead -= 1;
+        let Ahead { data, status } = &mut self.ahead;
+        let is_pending = match self.stage {
+            Stage::Data => core::mem::take(data),
+            Stage::Status => core::mem::take(status),
+            _ => return,
+        };
+        if is_pending {
             self.deadline = Some(now + TRANSFER_TIME);
         }
     }
 
     /// Returns whether the end of a transfer is none of the stage: it belongs to a command that was
-    /// given up, or the device sent something before it had the command.
+    /// given up, or the device sent something before it had the command or its data.
     fn is_stray(&mut self, endpoint: u8) -> bool {
-        if endpoint == self.input && self.stale > 0 {
-            self.stale -= 1;
+        let stale =
+            if endpoint == self.output { &mut self.stale.out } else { &mut self.stale.back };
+        if matches!(endpoint, at if at == self.input || at == self.output) && *stale > 0 {
+            *stale -= 1;
             return true;
         }
-        let is_early = self.stage == Stage::Command && endpoint == self.input && self.ahead > 0;
+        let waits_for_output =
+            matches!(self.stage, Stage::Command | Stage::Data) && self.endpoint() == self.output;
+        let is_early = waits_for_output && endpoint == self.input && self.has_ahead(endpoint);
         if is_early {
-            self.ahead -= 1;
+            let Ahead { data, status } = &mut self.ahead;
+            let first = if *data && !self.command.is_out() { data } else { status };
+            *first = false;
             self.is_confused = true;
-            self.cancel = Some(self.output);
+            self.cancel = [Some(self.output), None];
         }
         is_early || self.deadline.is_none() || endpoint != self.endpoint()
     }
@@ -339,7 +385,7 @@ impl MassStorage {
     fn good(&mut self, bytes: &[u8], tell: &mut dyn FnMut(DiskEvent<'_>)) {
         match self.stage {
             Stage::Command if bytes.len() < COMMAND_BYTES || self.is_confused => {
-                self.give_up(CommandFailure::Confused);
+                self.give_up(CommandFailure::Confused, None);
             }
             Stage::Command if self.length() == 0 => self.enter(Stage::Status),
             Stage::Command => self.enter(Stage::Data),
@@ -364,17 +410,25 @@ impl MassStorage {
 
     /// Counts bytes of data that have moved.
     fn moved(&mut self, bytes: usize) {
+        if self.is_confused {
+            return self.give_up(CommandFailure::Confused, None);
+        }
         self.moved = bytes.min(self.length());
         self.enter(Stage::Status);
     }
 
     /// A transfer ended badly.
     fn bad(&mut self, fault: TransferFault, tell: &mut dyn FnMut(DiskEvent<'_>)) {
+        let failed = Some(self.endpoint());
         match (self.stage, fault) {
             (Stage::Idle | Stage::Dead, _) => {}
             (_, TransferFault::Gone) | (Stage::Reset | Stage::ResetIn | Stage::ResetOut, _) => {
                 self.enter(Stage::Dead);
                 tell(DiskEvent::Dead);
+            }
+            // The status that was asked for may come while the endpoint is brought back.
+            (Stage::Data, TransferFault::Stall) if self.ahead.status && self.command.is_out() => {
+                self.give_up(CommandFailure::Refused, failed);
             }
             (Stage::Data, TransferFault::Stall) => {
                 self.forsake();
@@ -385,9 +439,9 @@ impl MassStorage {
                 self.enter(Stage::ClearStatus);
             }
             (_, TransferFault::Cancelled | TransferFault::Late) => {
-                self.give_up(CommandFailure::Late)
+                self.give_up(CommandFailure::Late, failed);
             }
-            _ => self.give_up(CommandFailure::Confused),
+            _ => self.give_up(CommandFailure::Confused, failed),
         }
     }
 
@@ -403,7 +457,7 @@ impl MassStorage {
                 self.enter(Stage::Idle);
                 tell(DiskEvent::Failed(CommandFailure::Refused));
             }
-            Some((Status::Phase, _)) | None => self.give_up(CommandFailure::Confused),
+            Some((Status::Phase, _)) | None => self.give_up(CommandFailure::Confused, None),
         }
     }
 
@@ -437,7 +491,7 @@ impl Class for MassStorage {
     type Event<'a> = DiskEvent<'a>;
 
     fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
-        if let Some(endpoint) = self.cancel.take() {
+        if let Some(endpoint) = self.cancel.iter_mut().find_map(Option::take) {
             return Some(Request::Cancel { endpoint });
         }
         if self.deadline.is_some() {
@@ -473,7 +527,7 @@ impl Class for MassStorage {
         if self.is_stray(done.endpoint) {
             return;
         }
-        self.cancel = None;
+        self.cancel = [None; 2];
         match done.result {
             Ok(bytes) => self.good(bytes, tell),
             Err(fault) => self.bad(fault, tell),
@@ -486,7 +540,7 @@ impl Class for MassStorage {
         if self.is_stray(done.endpoint) || !mine {
             return;
         }
-        self.cancel = None;
+        self.cancel = [None; 2];
         match done.result {
             Ok(bytes) => self.moved(bytes),
             Err(fault) => self.bad(fault, tell),
@@ -501,7 +555,7 @@ impl Class for MassStorage {
     fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(DiskEvent<'_>)) {
         if self.deadline.is_some_and(|deadline| now >= deadline && deadline < Nanos::FOREVER) {
             self.deadline = Some(Nanos::FOREVER);
-            self.cancel = Some(self.endpoint());
+            self.cancel = [Some(self.endpoint()), None];
         }
     }
 }
