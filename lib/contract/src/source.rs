@@ -64,8 +64,8 @@ pub enum MessageForm {
     /// Each is a picture in pieces. A piece stays where the controller put it until its reader
     /// gives the place back.
     Picture(SharedPlaces),
-    /// Each is a run of blocks for which its reader asks, once a period. It stays where the
-    /// controller put it until the reader asks for another one in its place.
+    /// Each is a run of blocks for which its reader or writer asks, once a period. What was read
+    /// stays where the controller put it until the reader asks for another one in its place.
     Blocks(SharedPlaces),
     /// Each is one packet that goes to the device. Its writer puts it into the pipe with this name
     /// and these bytes, and it is answered when the device has it.
@@ -92,6 +92,12 @@ impl MessageForm {
     #[must_use]
     pub const fn is_written(self) -> bool {
         matches!(self, MessageForm::Written(_))
+    }
+
+    /// Returns whether messages may go to the device as well as come from it.
+    #[must_use]
+    pub const fn goes_both_ways(self) -> bool {
+        matches!(self, MessageForm::Blocks(_))
     }
 
     /// Returns the memory in which messages stay, if they do.

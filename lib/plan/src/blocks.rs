@@ -1,12 +1,13 @@
-//! Pipes from disks: a message is a run of blocks for which its reader asks once a period.
+//! Pipes of disks: a message is a run of blocks for which its reader or writer asks once a period.
 //!
 //! A command has three transfers: the command, the data and the status. The driver asks for all of
 //! them at once, and works at one command at a time. So a command takes the bus three times, and
 //! the disk as long as its description says.
 //!
-//! A message begins when its reader is to ask. The reader may be at another message then, and the
-//! thread of the driver that hears of asks has to run. How long a command waits for the ones before
-//! it follows from how late asks may be.
+//! A message from a disk begins when its reader is to ask. The reader may be at another message
+//! then, and the thread of the driver that hears of asks has to run. How long a command waits for
+//! the ones before it follows from how late asks may be. A message to a disk begins when it is
+//! written, as any that goes to a device does ([`crate::sinks`]).
 
 use crate::beside::{longest_at, model};
 use crate::human;
@@ -15,7 +16,6 @@ use crate::pipes::{NoBill, Piped, Plant, contract};
 use diapason_abi::{CallNumber, Nanos};
 use diapason_bus::{BusInstance, Direction, Speed, Transfer, packet_time};
 use diapason_contract::disk::places;
-use diapason_contract::source::MessageForm;
 use diapason_pipe::bill::{Bill, Traffic, Transfers, What, input};
 use diapason_pipe::size::{Bucket, arrivals};
 use diapason_system::{PipeSpec, System};
@@ -26,20 +26,15 @@ const STEPS: usize = 32;
 /// A period in which a command certainly ends, for finding out how long it takes.
 const SELDOM: Nanos = Nanos::from_secs(100);
 
-/// Returns whether a pipe comes from a disk.
-pub(crate) fn is_of(pipe: &PipeSpec) -> bool {
-    pipe.source().is_some_and(|source| matches!(source.form, MessageForm::Blocks(_)))
-}
-
 /// The times of a command that do not depend on the driver.
-struct Command {
+pub(crate) struct Command {
     speed: Speed,
-    bus: Nanos,
-    device: Nanos,
+    pub bus: Nanos,
+    pub device: Nanos,
 }
 
 impl Command {
-    fn of(system: &System, pipe: &PipeSpec) -> Result<Command, Missing> {
+    pub fn of(system: &System, pipe: &PipeSpec) -> Result<Command, Missing> {
         let plug = &system.usb[pipe.usb];
         let Some(disk) = model(plug.model) else {
             let what = format!("nothing is known of the endpoints of `{}`", plug.name);
@@ -47,9 +42,10 @@ impl Command {
         };
         let speed = disk.speed();
         let packet = if speed == Speed::Super { 1_024 } else { 512 };
+        let data = if pipe.is_written() { Direction::Out } else { Direction::In };
         let transfers = [
             (Direction::Out, COMMAND_BYTES),
-            (Direction::In, pipe.shape.bytes),
+            (data, pipe.shape.bytes),
             (Direction::In, STATUS_BYTES),
         ];
         let mut bus = Nanos::ZERO;
@@ -78,7 +74,7 @@ impl Plant<'_> {
     /// Returns what a reader does for a message besides its work, if it has to ask for messages:
     /// its own ask and one that comes before, and the alarms that wake it for them.
     pub(crate) fn asks(&self, pipe: &PipeSpec) -> Nanos {
-        if !is_of(pipe) {
+        if !pipe.has_blocks() {
             return Nanos::ZERO;
         }
         let each = [CallNumber::SemUnlock, CallNumber::SemLock].map(|call| self.calls.of(call));
@@ -124,7 +120,7 @@ impl Plant<'_> {
     }
 
     /// Checks that a command has ended before the next one is due.
-    fn keeps_up(&self, index: usize) -> Result<(), Missing> {
+    pub(crate) fn keeps_up(&self, index: usize) -> Result<(), Missing> {
         let pipe = &self.system.pipes[index];
         let takes = self.takes(index)?;
         let period = contract(pipe).per;
@@ -132,8 +128,9 @@ impl Plant<'_> {
             return Ok(());
         }
         let (name, disk) = (&pipe.name, &self.system.usb[pipe.usb].name);
+        let does = if pipe.is_written() { "has" } else { "asks for" };
         let what = format!(
-            "`{name}` asks for {} bytes every {}, and `{disk}` may take {} for them",
+            "`{name}` {does} {} bytes every {}, and `{disk}` may take {} for them",
             pipe.shape.bytes,
             human(period.0),
             human(takes.0)
@@ -153,17 +150,21 @@ fn whole(system: &System, pipe: &PipeSpec, bill: &Bill, late: Nanos) -> Result<B
     let parts = [(What::Bus, bus), (What::Device, device)];
     let mut bill = bill.split(What::Bus, &parts).after(What::Asked, late);
     bill.least = Nanos::ZERO;
-    // A place is asked for again by the first call of its reader after it is done with it.
-    let needed = arrivals(&[contract(pipe)], bill.total) + 1;
-    let there = places(pipe.shape.bytes) as u64;
-    if needed > there {
-        let what = format!(
-            "`{}` needs {needed} places for its messages, and there are {there}",
-            pipe.name
-        );
-        return Err((what, "write fewer `bytes`, or a longer `period`".to_owned()));
-    }
+    has_places(pipe, &contract(pipe), &bill)?;
     Ok(bill)
+}
+
+/// Checks that there are places for all messages that are under way, and for one more: a place is
+/// used again by the first call of its reader after it is done with it, or filled by its writer.
+pub(crate) fn has_places(pipe: &PipeSpec, own: &Bucket, bill: &Bill) -> Result<(), Missing> {
+    let needed = arrivals(&[*own], bill.total) + 1;
+    let there = places(pipe.shape.bytes) as u64;
+    if needed <= there {
+        return Ok(());
+    }
+    let what =
+        format!("`{}` needs {needed} places for its messages, and there are {there}", pipe.name);
+    Err((what, "write fewer `bytes`, or a longer `period`".to_owned()))
 }
 
 /// Returns the refusal of a chain that begins at a disk: what its first thread does besides delays
@@ -171,5 +172,5 @@ fn whole(system: &System, pipe: &PipeSpec, bill: &Bill, late: Nanos) -> Result<B
 pub(crate) fn no_chain(pipe: &PipeSpec) -> Option<NoBill> {
     let what = format!("its pipe `{}` comes from a disk, whose reader has to ask", pipe.name);
     let remedy = "let the chain begin at another pipe".to_owned();
-    is_of(pipe).then_some(NoBill::Missing(what, remedy))
+    pipe.has_blocks().then_some(NoBill::Missing(what, remedy))
 }

@@ -10,7 +10,6 @@ use crate::human;
 use crate::missing::{self, Missing};
 use crate::pipes::{NoBill, Piped, Plant, contract};
 use crate::reports::Reporting;
-use crate::sinks;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::OUT_SLOTS;
 use diapason_analysis::server::Supply;
@@ -113,7 +112,7 @@ impl Plant<'_> {
         bill.leaves = leaves(&relayed, reads);
         if let Some(to) = chain.to {
             let pipe = &system.pipes[usize::from(to)];
-            if sinks::is_of(pipe) {
+            if pipe.is_written() {
                 bill.deliver(has_bill(pipe, &pipes[usize::from(to)])?);
                 return Ok(bill);
             }
@@ -153,7 +152,7 @@ impl Plant<'_> {
         let given = |place: usize| match chain.links.get(place) {
             Some(link) => self.calls.gives(step(link.handover)),
             None => chain.to.map_or(Nanos::ZERO, |to| {
-                let is_sink = sinks::is_of(&self.system.pipes[usize::from(to)]);
+                let is_sink = self.system.pipes[usize::from(to)].is_written();
                 self.calls.gives(if is_sink { Step::Counted } else { Step::Mailed })
             }),
         };
@@ -334,7 +333,7 @@ fn sent(chain: &ChainSpec, bill: &ChainBill, system: &System) -> Option<[String;
         ]);
     }
     let (leaves, said) = (&bill.leaves, contract(to));
-    if sinks::is_of(to) {
+    if to.is_written() {
         return too_close(chain, leaves, system);
     }
     // Each side for a second, and at once: buckets with one fraction need no more.

@@ -7,7 +7,6 @@
 //! bill counts anyway, and a running system checks them (alarms `wake-ups` and `pipe-late`).
 //! Admission, and the bills of other devices, count the share.
 
-use crate::blocks;
 use crate::missing::Missing;
 use crate::pictures;
 use crate::pipes::{Inbound, Plant};
@@ -120,7 +119,7 @@ impl Plant<'_> {
     /// places are away, or when it asks a disk. And a bottom half that rests is not pending.
     fn adds_up(&self, pipe: &PipeSpec, process: u16) -> bool {
         let rests = self.driver(pipe).home.pace > Nanos::ZERO;
-        let others = pictures::is_of(pipe) || blocks::is_of(pipe);
+        let others = pictures::is_of(pipe) || pipe.has_blocks();
         !rests && !others && self.mutexes.shared_by(process).is_none()
     }
 

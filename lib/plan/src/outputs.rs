@@ -12,7 +12,6 @@ use crate::frames::Frames;
 use crate::human;
 use crate::missing::Missing;
 use crate::pipes::{NoBill, Piped, Plant, contract, longest_transfer};
-use crate::sinks;
 use crate::supplies::{Half, own_supply};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, OUT_SLOTS, OutputCosts, REST};
@@ -100,7 +99,7 @@ impl Plant<'_> {
 
     /// Returns whether anything is, or may be, written to an interface.
     pub(crate) fn writes(&self, usb: usize) -> bool {
-        let pipes = self.system.pipes.iter().filter(|other| !sinks::is_of(other));
+        let pipes = self.system.pipes.iter().filter(|other| !other.is_written());
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.envelope.to != 0);
         pipes.filter(|other| other.way == PipeDirection::ToDevice).any(|other| other.usb == usb)
             || places.into_iter().any(|tpipe| tpipe.usb == usb)

@@ -73,9 +73,7 @@ pub(crate) fn pipes(plant: &Plant<'_>) -> Vec<Piped> {
     let each = (0..plant.system.pipes.len()).map(|index| {
         let piped = match plant.system.pipes[index].way {
             PipeDirection::FromDevice => plant.input(index),
-            PipeDirection::ToDevice if sinks::is_of(&plant.system.pipes[index]) => {
-                plant.sink(index)
-            }
+            PipeDirection::ToDevice if plant.system.pipes[index].is_written() => plant.sink(index),
             PipeDirection::ToDevice => plant.output(index),
         };
         piped.unwrap_or_else(|(what, remedy)| Piped {
@@ -172,7 +170,7 @@ impl Plant<'_> {
     fn lacks(&self, index: usize) -> Vec<Missing> {
         let pipe = &self.system.pipes[index];
         let to_device = pipe.way == PipeDirection::ToDevice;
-        let to_channel = to_device && !sinks::is_of(pipe);
+        let to_channel = to_device && !pipe.is_written();
         let (home, process) = match self.end(pipe) {
             Ok(end) => end,
             Err(missing) => return vec![missing],
@@ -187,7 +185,7 @@ impl Plant<'_> {
             apart(self.system, self.driver(pipe).home).err(),
             if to_channel { self.acknowledged(pipe).err() } else { own() },
             match to_device {
-                true => sinks::is_of(pipe).then(|| self.lateness(index).err()).flatten(),
+                true => pipe.is_written().then(|| self.lateness(index).err()).flatten(),
                 false => self.work_of_end(pipe).and(self.reads_no_other(index)).err(),
             },
             self.transfers(pipe).err(),
@@ -196,7 +194,7 @@ impl Plant<'_> {
     }
 
     fn input(&self, index: usize) -> Result<Piped, Missing> {
-        if blocks::is_of(&self.system.pipes[index]) {
+        if self.system.pipes[index].has_blocks() {
             return self.blocks(index);
         }
         self.input_of(index, &self.inbound(index)?)
@@ -337,7 +335,7 @@ impl Plant<'_> {
             PipeDirection::FromDevice if pictures::is_of(&pipes[*other]) => {
                 pictures::pieces(self.system, &pipes[*other]).map(|contract| [contract])
             }
-            way if way == PipeDirection::FromDevice || sinks::is_of(&pipes[*other]) => {
+            way if way == PipeDirection::FromDevice || pipes[*other].is_written() => {
                 let come = come.filter(|_| *other == index);
                 Ok([come.unwrap_or_else(|| contract(&pipes[*other]))])
             }

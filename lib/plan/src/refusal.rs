@@ -5,7 +5,6 @@ use crate::core::queue_name;
 use crate::driver::Driver;
 use crate::human;
 use crate::pipes::{NoBill, Piped};
-use crate::sinks;
 use crate::verdict::{Plan, Sum};
 use diapason_abi::Nanos;
 use diapason_abi::archive::{BUDGET_MIN, PERIOD_MAX};
@@ -87,7 +86,7 @@ fn of_pipe(pipe: &PipeSpec, piped: &Piped, driver: &Driver) -> Option<[String; 3
         bill.items().iter().map(|i| format!("{} {}", i.what.name(), human(i.value.0))).collect();
     let note = items.join(", ");
     // A pipe to a CAN interface makes its writer wait.
-    let fills = pipe.way == PipeDirection::FromDevice || sinks::is_of(pipe);
+    let fills = pipe.way == PipeDirection::FromDevice || pipe.is_written();
     let Driver { slots, kept, .. } = *driver;
     if fills && bill.slots > slots {
         let title =

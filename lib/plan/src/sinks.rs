@@ -1,10 +1,12 @@
-//! Pipes to the endpoint of any device: a message is a packet that a writer has once a period.
+//! Pipes to devices that are no CAN interfaces: a message is a packet for an endpoint, or a run of
+//! blocks for a disk, that a writer has once a period.
 //!
-//! The server sends one packet at a time. It is through when the device has taken it, and the
-//! bottom half has heard of that. The device may say "not now" for as long as its description
-//! says. How long a packet waits for the one before it follows from how late the server hears of
-//! writes, and from how late a job of the writer may have written its packet.
+//! A message is through when the device has taken it, and the bottom half has heard of that. The
+//! device may say "not now" for as long as its description says. How long a message waits for the
+//! one before it follows from how late the server hears of writes, and from how late a job of the
+//! writer may have written it.
 
+use crate::blocks::{self, Command};
 use crate::endpoints::{bus_time, named};
 use crate::human;
 use crate::known::nobody;
@@ -22,11 +24,6 @@ use diapason_usb::descriptor::EndpointDescriptor;
 
 /// Steps to a time by which the server never hears later of a write.
 const STEPS: usize = 32;
-
-/// Returns whether a pipe goes to the endpoint of any device.
-pub(crate) fn is_of(pipe: &PipeSpec) -> bool {
-    pipe.source().is_some_and(|source| source.form.is_written())
-}
 
 /// The times of a packet that do not depend on the driver.
 struct Packet {
@@ -84,10 +81,13 @@ fn written(system: &System, pipe: &PipeSpec) -> Result<EndpointDescriptor, Missi
 }
 
 impl Plant<'_> {
-    /// Returns the bill of a pipe to the endpoint of any device.
+    /// Returns the bill of a pipe to a device that is no CAN interface.
     pub(crate) fn sink(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
-        self.has_time(index)?;
+        match pipe.has_blocks() {
+            true => self.keeps_up(index)?,
+            false => self.has_time(index)?,
+        }
         let (_, process) = self.end(pipe)?;
         let writer = own_supply(process, self.system, self.core)?;
         let told = self.calls.of(CallNumber::SemUnlock);
@@ -114,23 +114,27 @@ impl Plant<'_> {
                 break;
             }
             if heard <= late {
-                let bill = Ok(whole(self.system, (pipe, &own), &bill, (told, late))?);
-                return Ok(Piped { bill, equation_nine: None });
+                let bill = whole(self.system, (pipe, &own), &bill, (told, late))?;
+                if pipe.has_blocks() {
+                    blocks::has_places(pipe, &own, &bill)?;
+                }
+                return Ok(Piped { bill: Ok(bill), equation_nine: None });
             }
             late = heard;
         }
         let writer = self.end_name(pipe);
-        let what = format!("the server may hear of a packet of `{}` a period late", pipe.name);
-        Err((what, format!("give `{writer}` or `usb-sink` a larger budget, or a longer period")))
+        let half = self.driver(pipe).home.vcpu;
+        let what = format!("the server may hear of a message of `{}` a period late", pipe.name);
+        Err((what, format!("give `{writer}` or `{half}` a larger budget, or a longer period")))
     }
 
-    /// Returns the system with the lateness of each writer as the jitter of its pipe to an
-    /// endpoint. The server holds the writer to that contract. A pipe without a bound keeps its
+    /// Returns the system with the lateness of each writer as the jitter of its pipe to a
+    /// device. The server holds the writer to that contract. A pipe without a bound keeps its
     /// contract.
     pub(crate) fn with_lateness(&self) -> System {
         let mut system = self.system.clone();
         for (index, pipe) in system.pipes.iter_mut().enumerate() {
-            let is_late = is_of(pipe).then(|| self.lateness(index).ok()).flatten();
+            let is_late = pipe.is_written().then(|| self.lateness(index).ok()).flatten();
             pipe.jitter_ns = is_late.map_or(pipe.jitter_ns, |late| late.0);
         }
         system
@@ -163,7 +167,7 @@ impl Plant<'_> {
         }
         let name = self.end_name(pipe);
         let what = format!(
-            "`{name}` may write a packet {} after it is due, and has one every {}",
+            "`{name}` may write a message {} after it is due, and has one every {}",
             human(late.0),
             human(period.0)
         );
@@ -189,7 +193,7 @@ impl Plant<'_> {
     }
 }
 
-/// Returns the bill of a packet that the server hears of within `late`, of which the writer needs
+/// Returns the bill of a message that the server hears of within `late`, of which the writer needs
 /// `told`. One clock measures it, so its times are whole.
 fn whole(
     system: &System,
@@ -197,7 +201,10 @@ fn whole(
     back: &Bill,
     (told, late): (Nanos, Nanos),
 ) -> Result<Bill, Missing> {
-    let Packet { bus, device, .. } = Packet::of(system, pipe)?;
+    let (bus, device) = match pipe.has_blocks() {
+        true => Command::of(system, pipe).map(|it| (it.bus, it.device))?,
+        false => Packet::of(system, pipe).map(|it| (it.bus, it.device))?,
+    };
     let carried = [What::Request, What::Bus].map(|what| back.value(what));
     let returns = back.total - carried[0] - carried[1];
     let mut bill = Bill::of_output(&[

@@ -5,7 +5,7 @@ use crate::system::System;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::Envelope;
 use diapason_contract::carried::{Contract, PER_MAX};
-use diapason_contract::source::{MessageShape, PipeSource};
+use diapason_contract::source::{MessageForm, MessageShape, PipeSource};
 
 /// The direction of the messages of a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +100,19 @@ impl PipeSpec {
     #[must_use]
     pub fn source(&self) -> Option<&'static PipeSource> {
         PipeSource::numbered(self.number.into())
+    }
+
+    /// Returns whether a program writes its messages for the endpoint of a device that is no CAN
+    /// interface: each is through when the server knows that the device has it.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.way == PipeDirection::ToDevice && self.source().is_some()
+    }
+
+    /// Returns whether its messages are runs of blocks of a disk.
+    #[must_use]
+    pub fn has_blocks(&self) -> bool {
+        self.source().is_some_and(|source| matches!(source.form, MessageForm::Blocks(_)))
     }
 
     /// Returns the most that it carries.

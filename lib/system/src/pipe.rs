@@ -115,10 +115,10 @@ pub(crate) fn expand(declared: &mut Declared) {
         let end = pipe.process.as_ref().and_then(|name| declared.process(&name.value));
         let number = number(declared, pipe);
         // A second pipe of a channel is reported by `check`, and brings nothing.
-        if number.is_some() && expanded.contains(&(way, number)) {
+        if number.is_some() && expanded.contains(&number) {
             continue;
         }
-        expanded.push((way, number));
+        expanded.push(number);
         let known = number.and_then(can::names);
         let plug = pipe.usb.as_ref().and_then(|usb| declared.plug(&usb.value));
         let fd = plug.zip(number).is_some_and(|((_, plug), number)| usb::has_fd(plug, number));

@@ -15,6 +15,7 @@ use diapason_abi::settings::{MARK, Settings, WORDS};
 use diapason_bus::{Coding, Speed};
 use diapason_contract::can::{self, CanInterface, INTERFACES};
 use diapason_contract::carried::{CONTRACTS, Contracts};
+use diapason_contract::disk;
 use diapason_contract::endpoint;
 use diapason_contract::link::ENABLE;
 use diapason_contract::settings::{self as usbd, Values};
@@ -185,6 +186,9 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     let shapes = shapes(pipes().map(|pipe| (pipe.number.into(), pipe.shape)));
     if !shapes.is_empty() {
         settings.push(Setting::new(SHAPES, &shapes));
+    }
+    if pipes().any(|pipe| pipe.is_written() && pipe.has_blocks()) {
+        settings.push(Setting::new(disk::PIPED, &[disk::WRITE.into()]));
     }
     for pipe in pipes().filter(|pipe| pipe.endpoint != 0 && is_server) {
         let name = match pipe.way {

@@ -56,7 +56,8 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
     };
     let name = &usb.name.value;
     let goes = source.form.is_written();
-    if let Some(end) = pipe.usb.as_ref().filter(|_| goes != (pipe.way == PipeDirection::ToDevice)) {
+    let is_wrong = !source.form.goes_both_ways() && goes != pipe.is_to_device();
+    if let Some(end) = pipe.usb.as_ref().filter(|_| is_wrong) {
         let (title, help, note) = match goes {
             true => (
                 format!("nothing comes from `{name}`"),
@@ -148,13 +149,15 @@ fn in_pieces(pipe: &DeclaredPipe, device: &str, report: &mut Report) {
     }
 }
 
-/// Checks that a pipe of blocks says how often its reader asks for how many, and nothing that
-/// follows from that.
+/// Checks that a pipe of blocks says how often its reader or writer asks for how many, and nothing
+/// that follows from that.
 fn in_blocks(pipe: &DeclaredPipe, usb: &DeclaredUsb, report: &mut Report) {
-    let (name, device) = (&pipe.name, &usb.name.value);
+    let (name, device, goes) = (&pipe.name, &usb.name.value, pipe.is_to_device());
     if pipe.period.is_none() {
-        let title = format!("`{}` does not say how often it reads from `{device}`", name.value);
-        let help = "write `period = \"4ms\"` instead of `rate`: its reader asks once in that time";
+        let (does, end) = if goes { ("writes to", "writer") } else { ("reads from", "reader") };
+        let title = format!("`{}` does not say how often it {does} `{device}`", name.value);
+        let help =
+            format!("write `period = \"4ms\"` instead of `rate`: its {end} asks once in that time");
         report.push(Problem::new(&name.span, title, help));
     }
     let whole = |at: &&At<u64>| !at.value.is_multiple_of(BLOCK as u64);
@@ -164,11 +167,14 @@ fn in_blocks(pipe: &DeclaredPipe, usb: &DeclaredUsb, report: &mut Report) {
         report.push(Problem::new(&at.span, title, format!("write `bytes = {fits}`")));
     }
     if let Some(at) = &pipe.stamp {
-        let help = "remove the key: the time of a message is that at which its reader was to ask";
+        let help = match goes {
+            true => "remove the key: the time of a message is that at which it was written",
+            false => "remove the key: the time of a message is that at which its reader was to ask",
+        };
         report.push(Problem::new(&at.span, "a pipe whose messages bear their times", help));
     }
     if pipe.jitter_ns > 0 || pipe.burst > 1 {
-        let title = format!("the reader of `{}` asks for its messages one by one", name.value);
+        let title = format!("the messages of `{}` are asked for one by one", name.value);
         report.push(Problem::new(&name.span, title, "remove `burst` and `jitter`"));
     }
     if usb.takes.is_none() {

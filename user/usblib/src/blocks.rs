@@ -19,7 +19,7 @@ use diapason_rt::sync::Semaphore;
 use diapason_rt::{pipe, time};
 
 /// A disk that is not there yet is asked for so often.
-const PAUSE: Nanos = Nanos::from_millis(100);
+pub(crate) const PAUSE: Nanos = Nanos::from_millis(100);
 
 impl Arrived for DiskAnswer {
     fn passed(&self, read: Nanos) -> Option<ReadMessage> {

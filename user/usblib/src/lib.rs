@@ -4,12 +4,14 @@
 //! A service that only tells has an [`inlet`], and one that is asked and answers a [`UsbClient`].
 //! The reader of a `[[pipe]]` has an [`Inbox`], which measures what passes it. [`usb_open`] opens
 //! that of any device's endpoint, [`Pictures`] has those of a camera, and [`Blocks`] those of a
-//! disk. [`usb_open_to`] opens the pipe to any device's endpoint.
+//! disk. [`usb_open_to`] opens the pipe to any device's endpoint, and [`BlockWriter`] writes to a
+//! disk.
 //! The modules are the ends that are more than these.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod block_writer;
 mod blocks;
 pub mod camera;
 mod client;
@@ -21,6 +23,7 @@ mod outbox;
 mod pictures;
 pub mod times;
 
+pub use block_writer::{BlockPlace, BlockWriter, NoRoom};
 pub use blocks::{BlockRun, Blocks};
 pub use client::{UsbClient, inlet};
 pub use diapason_contract::source::{EndpointAttributes, PipeSource};

@@ -43,6 +43,12 @@ const DISK_SECONDS: u64 = 4;
 /// The runs of blocks in a second.
 const RUNS: u64 = 312;
 
+const RECORDER: &str = "examples/recorder.toml";
+const STORED: &str = "a pipe to a disk keeps its bound beside a CAN channel";
+/// The runs of blocks that are written in a second.
+const STORES: u64 = 100;
+const DISK_PULLED: &str = "blocks for a disk that was pulled out are named as lost";
+
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::new(NAME, SYSTEM, kept) },
@@ -103,6 +109,20 @@ pub const TESTS: &[QemuTest] = &[
         ..QemuTest::simulated(BLOCKS, DISK, blocks)
     },
     QemuTest {
+        horizon_ns: DISK_SECONDS * 1_000_000_000,
+        ..QemuTest::new(STORED, RECORDER, stored)
+    },
+    QemuTest {
+        horizon_ns: DISK_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(STORED, RECORDER, stored)
+    },
+    QemuTest {
+        horizon_ns: DISK_SECONDS * 1_000_000_000,
+        faults: &["2s unplug disk 500ms"],
+        ..QemuTest::simulated(DISK_PULLED, RECORDER, disk_pulled)
+    },
+    QemuTest {
         horizon_ns: SECONDS * 1_000_000_000,
         faults: &["1s fast-clock sensor 5000"],
         ..QemuTest::simulated(DRIFTS, SYSTEM, drifts)
@@ -152,6 +172,15 @@ fn both_seen(boots: &[Observed]) -> Result<(), String> {
 
 fn blocks(boots: &[Observed]) -> Result<(), String> {
     comes(boots, "reader", (DISK_SECONDS - 2) * RUNS)
+}
+
+fn stored(boots: &[Observed]) -> Result<(), String> {
+    passes(boots, ("recorder", true), (DISK_SECONDS - 2) * STORES)
+}
+
+fn disk_pulled(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.breaks("messages of record were lost")
 }
 
 /// Checks that a reader got so many messages of its pipe at least, and missed none.

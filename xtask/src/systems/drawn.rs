@@ -231,8 +231,8 @@ pub(crate) enum Gadget {
     /// A disk whose client writes and reads without a pause; work of its bottom half in
     /// microseconds.
     Disk(u64),
-    /// A disk with a pipe from it, at SuperSpeed or not.
-    Blocks(bool, DrawnSamples),
+    /// A disk with a pipe from it or to it.
+    Blocks(DiskPipe, DrawnSamples),
     /// A camera whose frames are checked; work of its bottom half in microseconds.
     Camera(u64),
     /// The same camera with a pipe from it, at one of two periods.
@@ -268,9 +268,19 @@ pub(crate) struct Commands {
     pub each: u64,
 }
 
+/// The pipe of a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct DiskPipe {
+    /// The disk is one of SuperSpeed.
+    pub fast: bool,
+    /// The pipe goes to the disk.
+    pub writes: bool,
+}
+
 /// A pipe from a sensor to a reader of the program `sensor-pipe`, or from an endpoint to one of the
 /// program `packet-pipe`, or from a camera to one of the program `picture-pipe`, or from a disk to
-/// one of the program `block-pipe`; or one to an actuator from a writer of `packet-writer`.
+/// one of the program `block-pipe`; or one to an actuator from a writer of `packet-writer`, or to a
+/// disk from one of `block-writer`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DrawnSamples {
     /// Longest work of the bottom half that moves a packet, in microseconds.

@@ -126,7 +126,8 @@ fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
         lighten(random, drawn);
     } else if about(&["jobs wake"]) {
         drawn.tasks.iter_mut().for_each(|task| task.replenishments = 8);
-    } else if about(&["and one to `sink-device`", "and one to `pair-device`", "hear of a packet"]) {
+    } else if about(&["and one to `sink-device`", "and one to `pair-device`", "hear of a message"])
+    {
         drawn.can.iter_mut().for_each(slow_sinks);
     } else if about(&["may take", "lasts not", "does not last"]) {
         lighten(random, drawn);

@@ -2,8 +2,8 @@
 
 use super::spread;
 use crate::systems::drawn::{
-    Budget, Commands, DrawnOutput, DrawnPipe, DrawnSamples, Gadget, Interface, KBITS, Onward,
-    Sender, TRAFFIC, TURNS,
+    Budget, Commands, DiskPipe, DrawnOutput, DrawnPipe, DrawnSamples, Gadget, Interface, KBITS,
+    Onward, Sender, TRAFFIC, TURNS,
 };
 use diapason_random::Random;
 
@@ -154,7 +154,10 @@ fn classes(random: &mut Random) -> Vec<Gadget> {
         false => Gadget::Camera(spread(random, 5, 200)),
     };
     let disk = match random.one_in(2) {
-        true => Gadget::Blocks(random.one_in(2), samples(random, DISK_PERIOD)),
+        true => {
+            let pipe = DiskPipe { fast: random.one_in(2), writes: random.one_in(2) };
+            Gadget::Blocks(pipe, samples(random, DISK_PERIOD))
+        }
         false => Gadget::Disk(spread(random, 10, 3_000)),
     };
     let all = [sensor, Gadget::Keyboard, disk, camera, Gadget::Network(spread(random, 5, 200))];
@@ -247,7 +250,11 @@ mod tests {
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Network(_)))) > 100);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Samples(_)))) > 50);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Pictures(..)))) > 50);
-        assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Blocks(..)))) > 50);
+        for writes in [false, true] {
+            let is_it =
+                |gadget: &Gadget| matches!(gadget, Gadget::Blocks(it, _) if it.writes == writes);
+            assert!(share(|it| it.classes.iter().any(is_it)) > 50, "{writes}");
+        }
         for sender in [Sender::Keys, Sender::Interrupt, Sender::Bulk] {
             let is_it =
                 |gadget: &Gadget| matches!(gadget, Gadget::Endpoint(it, _) if *it == sender);

@@ -1,7 +1,7 @@
 //! Devices beside the interface, each with its service and its client.
 
 use super::{quoted, vcpu, work};
-use crate::systems::drawn::{Budget, Commands, DrawnSamples, Gadget, Sender};
+use crate::systems::drawn::{Budget, Commands, DiskPipe, DrawnSamples, Gadget, Sender};
 
 /// Returns the word in the names of a class.
 pub const fn word(class: Gadget) -> &'static str {
@@ -107,8 +107,8 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
             let (messages, reader) = (pictures(slow).0, SECOND_READER);
             return device(class, port) + &read(name, (messages, reader), samples);
         }
-        Gadget::Blocks(fast, samples) => {
-            return device(class, port) + &read(name, blocks(fast), samples);
+        Gadget::Blocks(pipe, samples) => {
+            return device(class, port) + &ended(name, blocks(pipe), pipe.writes, samples);
         }
         Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
         Gadget::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
@@ -149,7 +149,7 @@ fn device(class: Gadget, port: usize) -> String {
         Gadget::Endpoint(..) => "instrument",
         Gadget::Sink(Commands { pair: true, .. }, _) => "servo",
         Gadget::Sink(..) => "actuator",
-        Gadget::Blocks(true, _) => "superspeed-disk",
+        Gadget::Blocks(DiskPipe { fast: true, .. }, _) => "superspeed-disk",
         Gadget::SecondPictures(..) => "camera",
         _ => name,
     };
@@ -187,17 +187,15 @@ const fn pictures(slow: bool) -> Messages {
 /// The reader of the second camera, with its arguments.
 const SECOND_READER: &str = "program = \"picture-pipe\"\narguments = [0, 0, 1]";
 
-/// Returns the messages of a disk at SuperSpeed, or of one at high speed.
-const fn blocks(fast: bool) -> Messages {
-    match fast {
-        true => (
-            "period = \"8ms\"\nbytes = 65536",
-            "program = \"block-pipe\"\narguments = [0, 0, 65536, 8000]",
-        ),
-        false => (
-            "period = \"16ms\"\nbytes = 16384",
-            "program = \"block-pipe\"\narguments = [0, 0, 16384, 16000]",
-        ),
+/// Returns the messages of the pipe of a disk.
+const fn blocks(pipe: DiskPipe) -> Messages {
+    const FAST: &str = "period = \"8ms\"\nbytes = 65536";
+    const SLOW: &str = "period = \"16ms\"\nbytes = 16384";
+    match (pipe.fast, pipe.writes) {
+        (true, false) => (FAST, "program = \"block-pipe\"\narguments = [0, 0, 65536, 8000]"),
+        (false, false) => (SLOW, "program = \"block-pipe\"\narguments = [0, 0, 16384, 16000]"),
+        (true, true) => (FAST, "program = \"block-writer\"\narguments = [0, 8000, 65536, 0]"),
+        (false, true) => (SLOW, "program = \"block-writer\"\narguments = [0, 16000, 16384, 0]"),
     }
 }
 
@@ -220,7 +218,13 @@ const fn packets(sender: Sender) -> Messages {
 }
 
 /// The pipe from a device, its reader, and the bottom half between them.
-fn read(name: &str, (messages, reader): Messages, samples: DrawnSamples) -> String {
+fn read(name: &str, messages: Messages, samples: DrawnSamples) -> String {
+    ended(name, messages, false, samples)
+}
+
+/// The pipe from a device or to it, its reader or writer, and the bottom half between them.
+fn ended(name: &str, (messages, program): Messages, writes: bool, samples: DrawnSamples) -> String {
+    let (way, end) = if writes { ("to", "writer") } else { ("from", "reader") };
     let DrawnSamples { half, share, work: declared, takes, server, replenishments } = samples;
     let list = format!("replenishments = {replenishments}\n");
     // Both cameras have the works of the first one.
@@ -235,9 +239,9 @@ fn read(name: &str, (messages, reader): Messages, samples: DrawnSamples) -> Stri
         _ => "990us",
     };
     format!(
-        "\n[[pipe]]\nname = \"{name}-messages\"\nfrom = \"{name}-device\"\n\
-         reader = \"{name}-user\"\n{messages}\nwork = \"{declared}ns\"\n\
-         \n[[process]]\nname = \"{name}-user\"\n{reader}\npriority = 30\n\
+        "\n[[pipe]]\nname = \"{name}-messages\"\n{way} = \"{name}-device\"\n\
+         {end} = \"{name}-user\"\n{messages}\nwork = \"{declared}ns\"\n\
+         \n[[process]]\nname = \"{name}-user\"\n{program}\npriority = 30\n\
          vcpu = \"use-{name}\"\n\
          \n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
          interval = \"{every}\"\nserves = [\"use-{name}\"]\n{}{works}",
