@@ -4,8 +4,8 @@
 //! same order. From the ask to its answer the memory it names is the device's.
 //!
 //! The process at the end of a `[[pipe]]` is such a client. The reader of a pipe from the disk asks
-//! for the next blocks once a period, and each ask bears the time at which it was due. The writer of
-//! a pipe to the disk asks for each run of blocks that it has put into the memory.
+//! for the next blocks once a period, and each ask bears the time at which it was due. The writer
+//! of a pipe to the disk asks for each run of blocks that it has put into the memory.
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
@@ -55,7 +55,8 @@ pub const SOURCE: PipeSource = PipeSource {
     },
 };
 
-/// The setting with what the asks of the pipe are, if that is not [`READ`]. It follows from a pipe.
+/// The setting with the [`Ask::what`] of the pipe's asks, if that is not [`READ`]. It follows from
+/// a pipe.
 pub const PIPED: &str = "disk";
 
 /// Asks that may wait.

@@ -64,8 +64,8 @@ pub enum MessageForm {
     /// Each is a picture in pieces. A piece stays where the controller put it until its reader
     /// gives the place back.
     Picture(SharedPlaces),
-    /// Each is a run of blocks for which its reader or writer asks, once a period. What was read
-    /// stays where the controller put it until the reader asks for another one in its place.
+    /// Each is a run of blocks for which its reader or writer asks, once a period. It stays where
+    /// the controller or the writer put it until another one is asked for in its place.
     Blocks(SharedPlaces),
     /// Each is one packet that goes to the device. Its writer puts it into the pipe with this name
     /// and these bytes, and it is answered when the device has it.

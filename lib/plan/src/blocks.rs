@@ -34,6 +34,10 @@ pub(crate) struct Command {
 }
 
 impl Command {
+    /// Returns the times of the commands of a pipe.
+    ///
+    /// # Errors
+    /// The description lacks something.
     pub fn of(system: &System, pipe: &PipeSpec) -> Result<Command, Missing> {
         let plug = &system.usb[pipe.usb];
         let Some(disk) = model(plug.model) else {

@@ -1,4 +1,4 @@
-//! The bill of a pipe from a disk, and ways in which a description could make it lie.
+//! The bill of a pipe of a disk, and ways in which a description could make it lie.
 
 use diapason_abi::Nanos;
 use diapason_pipe::bill::{Bill, What};
@@ -123,4 +123,104 @@ fn a_chain_cannot_begin_at_a_disk() {
     let plan = planned(&[("[[usb]]\nname = \"disk\"", chain)]);
     let Err(NoBill::Missing(what, _)) = &plan.chains[0].bill else { panic!("it has a bill") };
     assert!(what.contains("comes from a disk"), "{what}");
+}
+
+/// A recorder beside a CAN channel and three tasks that never stop.
+const RECORDER: &str = include_str!("../../../examples/recorder.toml");
+
+/// Returns the plan of the recorder after these changes of its description.
+fn recorded(changes: &[(&str, &str)]) -> Plan {
+    let mut text = RECORDER.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    let system = parse("recorder.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    Plan::of(&system)
+}
+
+/// Returns the bill of the pipe to the disk after these changes, which has no latency that matters.
+fn written(changes: &[(&str, &str)]) -> Result<Bill, String> {
+    let patient = [("latency = \"10ms\"", "latency = \"900ms\"")];
+    let changes: Vec<(&str, &str)> = changes.iter().copied().chain(patient).collect();
+    match &recorded(&changes).pipes[0].bill {
+        Ok(bill) => Ok(*bill),
+        Err(NoBill::Missing(what, remedy)) => Err(format!("{what}: {remedy}")),
+        Err(NoBill::Refused(refusal)) => Err(refusal.to_string()),
+    }
+}
+
+#[test]
+fn a_message_to_a_disk_takes_a_command_and_the_way_to_the_server() {
+    let bill = written(&[]).unwrap();
+    let sum: u64 = bill.items().iter().map(|item| item.value.0).sum();
+    assert_eq!(sum, bill.total.0);
+    assert_eq!(bill.value(What::Device), Nanos::from_millis(1));
+    let slower = written(&[("takes = \"1ms\"", "takes = \"1500us\"")]).unwrap();
+    let more = slower.total - bill.total;
+    assert!(more >= Nanos::from_micros(500), "{more}");
+    // Data go to the disk in more packets of the bus, beside the same neighbours.
+    let longer = written(&[("bytes = 8192", "bytes = 16384")]).unwrap();
+    assert!(longer.value(What::Bus) > bill.value(What::Bus), "{longer}");
+    assert_eq!(longer.value(What::Written), bill.value(What::Written));
+}
+
+#[test]
+fn a_writer_is_refused_what_its_disk_cannot_do() {
+    let period = "period = \"10ms\"                # the";
+    for (changes, wrong) in [
+        (&[(period, "period = \"2ms\" # the")][..], "`record` has 8192 bytes every 2.000 ms"),
+        (&[("bytes = 8192", "bytes = 65536")], "`record` has 65536 bytes every 10.000 ms"),
+        (&[("takes = \"1ms\"", "takes = \"9ms\"")], "and `disk` may take"),
+        (&[("work = \"40us\" ", "# work = \"40us\"")], "how long `recorder`"),
+        (&[("vcpu = \"spin-0\"", "vcpu = \"write\"")], "shares its VCPU"),
+        (&[("work = \"40us\" ", "work = \"9ms\" ")], "after it is due"),
+    ] {
+        let refused = written(changes).expect_err(wrong);
+        assert!(refused.contains(wrong), "{wrong}: {refused}");
+    }
+}
+
+/// The pipe of the CAN channel owes a writing disk what it owes a reading one: time on the bus.
+#[test]
+fn a_slower_disk_costs_the_can_channel_nothing() {
+    let brakes = |changes: &[(&str, &str)]| {
+        let bill = recorded(changes).pipes[1].bill.clone().expect("it has a bill");
+        bill.total
+    };
+    assert_eq!(brakes(&[]), brakes(&[("takes = \"1ms\"", "takes = \"3ms\"")]));
+    assert!(brakes(&[("model = \"disk\"", "model = \"superspeed-disk\"")]) < brakes(&[]));
+}
+
+/// Each place is filled again only after the disk has its blocks.
+#[test]
+fn a_writer_without_a_place_is_refused() {
+    let late = [
+        ("bytes = 8192", "bytes = 65536"),
+        ("model = \"disk\"", "model = \"superspeed-disk\""),
+        ("period = \"10ms\"                # the", "period = \"7ms\" # the"),
+        ("period = \"1ms\"", "period = \"2ms\""),
+    ];
+    let refused = written(&late).expect_err("five at once");
+    assert!(refused.contains("needs 5 places for its messages, and there are 4"), "{refused}");
+    // Smaller messages have more places.
+    let smaller = [("bytes = 8192", "bytes = 32768"), late[1], late[2], late[3]];
+    assert!(written(&smaller).unwrap().slots + 1 > 4);
+}
+
+/// The last thread of a chain writes to a disk. Its messages have to be a period apart.
+#[test]
+fn a_chain_may_end_at_a_disk() {
+    let chain = "[[chain]]\nname = \"log\"\nfrom = \"brakes\"\nto = \"record\"\n\n\
+                 [[chain.link]]\nby = \"box\"\nprocess = \"recorder\"\nwork = \"40us\"\n\n\
+                 [[mailbox]]\nname = \"box\"\nmessages = 8\n\n[[usb]]\nname = \"interface\"";
+    let link = ("[[usb]]\nname = \"interface\"", chain);
+    let seldom = [("rate = 1600\nburst = 4", "rate = 50"), ("traffic = [1600]", "traffic = [50]")];
+    let plan = recorded(&[link, seldom[0], seldom[1]]);
+    assert!(plan.holds(), "{:?}", plan.findings);
+    let bill = plan.chains[0].bill.as_ref().expect("it has a bill");
+    let pipe = plan.pipes[0].bill.as_ref().expect("it has a bill");
+    assert!(bill.total > pipe.total - pipe.value(What::Written), "{bill:?}");
+    let often = [("rate = 1600\nburst = 4", "rate = 99"), ("traffic = [1600]", "traffic = [99]")];
+    assert!(!recorded(&[link, often[0], often[1]]).holds());
 }

@@ -4,6 +4,7 @@
 use crate::common::{built, refused, told};
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+use diapason_contract::disk::{PIPED, WRITE};
 use diapason_contract::endpoint::NUMBER;
 use diapason_contract::settings::{DEVICES, Expected};
 use diapason_contract::source::{MessageShape, PipeSource, SHAPES};
@@ -300,6 +301,37 @@ fn what_a_disk_cannot_carry_is_refused_with_what_it_can() {
         system(&pipe("period = \"41ms\"")).replace("port = 1", "port = 1\ntakes = \"1ms\"");
     let refused = parse("f", &sensor).unwrap_err().plain();
     assert!(refused.contains("a device without commands"), "{refused}");
+}
+
+/// A pipe to a disk brings the same objects as one from it, and the server knows which it is.
+#[test]
+fn a_pipe_to_a_disk_is_one_from_it_the_other_way_round() {
+    let turned = |keys: &str| {
+        let text = disk("takes = \"1ms\"", keys);
+        text.replace("from = \"disk\"\nreader = \"r\"", "to = \"disk\"\nwriter = \"r\"")
+    };
+    let keys = "period = \"10ms\"\nbytes = 4096";
+    let [from, to] = [disk("takes = \"1ms\"", keys), turned(keys)]
+        .map(|text| parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}")));
+    assert_eq!(from.processes[1].uses, to.processes[1].uses);
+    assert_eq!(from.segments, to.segments);
+    assert!(to.pipes[0].is_written() && !from.pipes[0].is_written());
+    for (system, kind) in [(&from, &[][..]), (&to, &[u64::from(WRITE)])] {
+        assert_eq!(told(&built(system).unwrap(), 0).get(PIPED), kind);
+    }
+    for (keys, wrong, remedy) in [
+        ("rate = 100", "does not say how often it writes to", "its writer asks once"),
+        ("period = \"10ms\"\nstamp = 8", "messages bear their times", "at which it was written"),
+        ("period = \"10ms\"\nbytes = 1000", "no whole blocks of 512", "bytes = 1024"),
+        ("period = \"10ms\"\nburst = 2", "one by one", "`burst`"),
+    ] {
+        let refused = parse("f", &turned(keys)).expect_err(keys).plain();
+        assert!(refused.contains(wrong) && refused.contains(remedy), "{keys}: {refused}");
+    }
+    let second = "\n[[pipe]]\nname = \"q\"\nfrom = \"disk\"\nreader = \"r\"\nperiod = \"10ms\"\n";
+    let refused = parse("f", &(turned(keys) + second)).unwrap_err().plain();
+    assert!(refused.contains("`disk` has two pipes"), "{refused}");
+    assert!(!refused.contains("declared twice"), "{refused}");
 }
 
 /// Nobody writes to such a device, so its time would be a promise that nothing holds.

@@ -98,7 +98,7 @@ pub struct Pipes {
     pub endpoint: u8,
     /// The number of the endpoint that packets are written to; 0 of none.
     pub sink: u8,
-    /// What the asks of the pipe of a disk are.
+    /// The kind of the asks of the pipe of a disk.
     pub disk: u32,
     /// By how many millionths a device's clock and the host's run apart at most.
     drift: u32,

@@ -52,7 +52,7 @@ pub(crate) struct Disk<P: Platform> {
     clients: Clients<P::Memory>,
     stage: Stage,
     judge: Judge,
-    /// What the asks of the pipe are.
+    /// The [`Ask::what`] of the pipe's asks.
     piped: u32,
     capacity: Option<Capacity>,
     tries: u8,

@@ -133,8 +133,9 @@ fn a_disk_that_goes_answers_what_was_asked() {
     assert!(answers.iter().all(|it| it.status == DONE) && answers.len() == 2, "{answers:?}");
 }
 
-/// What is written is on the disk, and the answer says when the server had the ask in hand and when
-/// it knew of the end. Whoever reads through this pipe, or writes too soon, is outside of it.
+/// The disk has all that is written, and each answer says when the server took the ask in hand and
+/// when it knew of the end. A program that reads through this pipe, or writes too soon, is outside
+/// of its contract.
 #[test]
 fn a_writer_that_writes_once_a_period_keeps_its_contract() {
     let takes = Nanos::from_millis(1);
