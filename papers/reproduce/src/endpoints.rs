@@ -2,9 +2,9 @@
 //! bounds, and what both machines show of it; and the same system with something that contradicts
 //! its description, which must not pass for a run that holds. A camera with 33 KB a millisecond
 //! beside a disk: no interval is missed, and each picture keeps its bound. A disk with 20 MB a
-//! second beside a CAN channel (`blocks.rs`). Then the concentrator
-//! with 8 % of the processor for its bottom half: messages are told apart from what a wake-up costs
-//! anyway.
+//! second beside a CAN channel, and a recorder that writes to one (`blocks.rs`). Then the
+//! concentrator with 8 % of the processor for its bottom half: messages are told apart from what a
+//! wake-up costs anyway.
 
 mod blocks;
 
@@ -164,6 +164,7 @@ pub(super) fn reproduce(
     for (done, machine) in machines.iter().enumerate() {
         progress.at("disks", done, machines.len());
         rows.extend(blocks::rows(&bench, machine, seconds, &mut table)?);
+        rows.extend(blocks::recorder(&bench, machine, seconds, &mut table)?);
     }
     for (done, machine) in machines.iter().enumerate() {
         progress.at("shares", done, machines.len());

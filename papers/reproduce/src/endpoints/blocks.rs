@@ -1,8 +1,10 @@
 //! The pipe from a disk: 20 MB a second beside a CAN channel, and what the disk costs that channel.
+//! The pipe to a disk: what a recorder writes, beside the same channel.
 
 use super::{Bench, NOTICED, START, Seen, rings};
 use crate::report::Row;
 use diapason::Failure;
+use diapason::session::Session;
 use diapason::table::TextTable;
 use diapason_abi::Nanos;
 use diapason_pipe::bill::{Bill, What};
@@ -17,8 +19,14 @@ const BRAKES: &str = "brakes";
 const RATE: f64 = 20e6;
 /// A period that the disk keeps on the bus of the interface, too.
 const SLOW: u64 = 20_000_000;
-/// The times that a disk and a reader take if they break their promises, in us.
+/// The description of the recorder, and its pipe.
+const RECORDER: &str = "examples/recorder.toml";
+const RECORD: &str = "record";
+/// The period of a recorder that breaks its promise, in us.
+const HASTY: u64 = 5_000;
+/// The times that disks and a reader take if they break their promises, in us.
 const DISK_TAKES: u64 = 6_000;
+const RECORDER_TAKES: u64 = 9_000;
 const READER_TAKES: u64 = 3_000;
 
 /// Runs the disk, and its description's lies in the simulator.
@@ -49,6 +57,44 @@ pub(super) fn rows(
         rows.extend(lies(bench, &system)?);
     }
     Ok(rows)
+}
+
+/// Runs the recorder, and its description's lies in the simulator.
+pub(super) fn recorder(
+    bench: &Bench,
+    machine: &str,
+    seconds: u64,
+    table: &mut TextTable,
+) -> Result<Vec<Row>, Failure> {
+    let system = diapason::describe::describe(&bench.workspace.root().join(RECORDER))?;
+    let session = bench.session(system.clone(), seconds)?;
+    let run = bench.run(&session, machine)?;
+    let mut rows = Vec::new();
+    for (promise, pipe) in session.promises().iter().zip(&session.system.pipes) {
+        let seen = Seen::of(promise, &run)?;
+        let each = seen.rows(promise, machine, pipe.rate * (seconds - START));
+        rows.extend(each.map(|row| Row { id: format!("recorder.{}", row.id), ..row }));
+        table.row(seen.cells(promise, machine));
+    }
+    if machine == "sim" {
+        let slow = slower(bench, &system, RECORDER_TAKES)?;
+        rows.push(rings(&slow, RECORD, ("slow-recorder", "pipe-late"))?);
+        let mut hasty = system;
+        let writers = hasty.processes.iter_mut().filter(|it| it.name == "recorder");
+        writers.for_each(|writer| writer.arguments[1] = HASTY);
+        let hasty = bench.session(hasty, NOTICED)?;
+        rows.push(rings(&hasty, RECORD, ("hasty-recorder", "pipe-contract"))?);
+    }
+    Ok(rows)
+}
+
+/// Returns a session whose disk takes so long for a command, in us, and says less.
+fn slower(bench: &Bench, system: &System, takes: u64) -> Result<Session, Failure> {
+    let mut slow = bench.session(system.clone(), NOTICED)?;
+    for plug in slow.system.usb.iter_mut().filter(|plug| plug.takes_ns.is_some()) {
+        plug.takes_ns = Some(takes * 1_000);
+    }
+    Ok(slow)
 }
 
 /// Returns the bill of the CAN channel, with the disk on this bus.
@@ -85,10 +131,7 @@ fn owed(system: &System) -> Result<Row, Failure> {
 
 /// Returns whether a disk and a reader that take longer than they say are found out.
 fn lies(bench: &Bench, system: &System) -> Result<[Row; 2], Failure> {
-    let mut slow = bench.session(system.clone(), NOTICED)?;
-    for plug in slow.system.usb.iter_mut().filter(|plug| plug.takes_ns.is_some()) {
-        plug.takes_ns = Some(DISK_TAKES * 1_000);
-    }
+    let slow = slower(bench, system, DISK_TAKES)?;
     let mut starved = system.clone();
     let readers = starved.processes.iter_mut().filter(|it| it.name == "reader");
     readers.for_each(|reader| reader.arguments[1] = READER_TAKES);
