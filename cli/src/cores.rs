@@ -130,7 +130,7 @@ pub fn boot(
         outcomes[core].note(line);
         observer(core, line);
     })?;
-    let qemu::Booted { ending, flights, served } = booted;
+    let qemu::Booted { ending, flights, served, .. } = booted;
     let mut flights = flights.into_iter();
     let run = |outcome| FinishedRun { ending, outcome, flight: flights.next(), served };
     Ok(outcomes.into_iter().map(run).collect())

@@ -15,6 +15,7 @@ use crate::plugged::{self, Plugged, PluggedDevice, spare_port};
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
 use diapason_abi::{Key, Nanos};
+use diapason_redir::plugin::{self, PluginSource};
 use diapason_redir::{CONTROLLER, RunPlan};
 use diapason_system::System;
 use std::ffi::OsString;
@@ -33,6 +34,7 @@ pub const MEMORY_MIB_MIN: u64 = 64;
 /// File names in the run's folder. QEMU is started inside it, so that no name needs quoting.
 const ARCHIVE: &str = "archive.bin";
 const FLIGHT: &str = "flight.bin";
+const SEEN: &str = "seen.txt";
 /// The port to which the second core's kernel writes its flight record, as that of the kernel says.
 const OTHER_FLIGHTS: usize = 0xe1;
 
@@ -104,6 +106,32 @@ pub struct Boot<'a> {
     pub shift: u8,
     /// When to give up on a hang, in wall time.
     pub patience: Duration,
+    /// A plugin that looks on.
+    pub onlooker: Option<Onlooker>,
+}
+
+/// A plugin of QEMU that changes nothing in the guest, and writes what it saw into a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Onlooker {
+    pub plugin: PluginSource,
+    /// The arguments of the plugin besides `out`, with commas between them.
+    pub arguments: String,
+}
+
+impl Onlooker {
+    /// Builds the plugin in the run's folder, and returns the options that QEMU needs for it.
+    fn options(&self, folder: &RunFolder) -> Result<[String; 2], Failure> {
+        let built = plugin::build(folder.path(), &self.plugin);
+        built.map_err(|missing| Failure::World(missing.to_string()))?;
+        let (name, arguments) = (self.plugin.name, &self.arguments);
+        Ok(["-plugin".into(), format!("./{name}.so,out={SEEN},{arguments}")])
+    }
+
+    /// Returns what the plugin wrote.
+    fn seen(folder: &RunFolder) -> Result<String, Failure> {
+        let read = fs::read_to_string(folder.path().join(SEEN));
+        read.map_err(|error| Failure::io("read what a plugin of QEMU saw", &error))
+    }
 }
 
 /// Instructions a second of QEMU's processor.
@@ -128,6 +156,8 @@ pub struct Booted {
     pub flights: Vec<Vec<u8>>,
     /// A number for the requests and answers of the USB devices; it is equal for equal runs.
     pub served: Option<u64>,
+    /// The text of the plugin that looked on, if there was one.
+    pub seen: Option<String>,
 }
 
 /// How the machine ended.
@@ -355,6 +385,9 @@ impl Boot<'_> {
         if let Some(image) = self.inserted {
             command.args(image.options(folder.path(), spare_port(&self.plugged))?);
         }
+        if let Some(onlooker) = &self.onlooker {
+            command.args(onlooker.options(&folder)?);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let child = command.spawn().map_err(|error| Failure::io("start QEMU", &error))?;
         let speakers = Speakers::new(self.cores);
@@ -362,7 +395,8 @@ impl Boot<'_> {
         let served = plugged.map(Plugged::finish).transpose()?.flatten();
         let flights = (0..self.cores).map(|core| self.flight_of(&folder, core));
         let flights = flights.collect::<Result<Option<Vec<_>>, Failure>>()?;
-        Ok(Booted { ending, flights: flights.unwrap_or_default(), served })
+        let seen = self.onlooker.as_ref().map(|_| Onlooker::seen(&folder)).transpose()?;
+        Ok(Booted { ending, flights: flights.unwrap_or_default(), served, seen })
     }
 }
 

@@ -184,6 +184,7 @@ impl Session {
             record: self.options.record_bytes > 0,
             shift: self.shift,
             patience: patience(self.options.horizon_ns),
+            onlooker: None,
         }
     }
 
@@ -202,7 +203,7 @@ impl Session {
             outcome.note(line);
             observer(line);
         })?;
-        let qemu::Booted { ending, mut flights, served } = booted;
+        let qemu::Booted { ending, mut flights, served, .. } = booted;
         Ok(FinishedRun { ending, outcome, flight: flights.pop(), served })
     }
 

@@ -34,6 +34,7 @@ mod storm;
 mod systems;
 mod tally;
 mod tidy;
+mod touched;
 mod usb;
 
 use clap::{Parser, Subcommand};
@@ -98,6 +99,9 @@ enum Command {
         /// Print the numbers as JSON.
         #[arg(long)]
         json: bool,
+        /// Lower the limits of what operations touch to what they touch now.
+        #[arg(long)]
+        bless: bool,
     },
     /// The long storms of random system calls, in QEMU and on the core on the host.
     Storm {
@@ -256,7 +260,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Mutants { asked } => mutants::command(workspace, &asked),
         Command::Checks => checks::command(workspace),
         Command::Fuzz { asked } => fuzz::command(workspace, &asked),
-        Command::Bench { json } => measure(workspace, json),
+        Command::Bench { json, bless } => measure(workspace, json, bless),
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &or(system, ENGINE), batch_check)
         }
@@ -269,9 +273,13 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
     }
 }
 
-fn measure(workspace: &Workspace, json: bool) -> Result<u8, Failure> {
+fn measure(workspace: &Workspace, json: bool, bless: bool) -> Result<u8, Failure> {
     QEMU.require(Missing::Install)?;
-    let report = bench::measure(workspace)?;
+    let mut report = bench::measure(workspace)?;
+    if bless {
+        report.limits = report.measurements.lowered(&report.limits);
+        report.limits.write(workspace)?;
+    }
     let findings = report.findings();
     if json {
         println!("{:#}", report.to_json());

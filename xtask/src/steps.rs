@@ -3,7 +3,8 @@
 use crate::systems::gate;
 use crate::tally::{Tally, command};
 use crate::{
-    beside, captures, compare, costs, gdb, kernels, own, qemu_tests, reproductions, simulator, tidy,
+    beside, captures, compare, costs, gdb, kernels, own, qemu_tests, reproductions, simulator,
+    tidy, touched,
 };
 use diapason::image::Image;
 use diapason::linkage::Linkage;
@@ -44,6 +45,7 @@ fn booted_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Ta
     kernels::steps(workspace, built, part, tally);
     qemu_tests::run(workspace, built, part, tally);
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
+    touched::steps(workspace, built, part, tally);
     let checks: [(&str, Check); 2] = [(CAPTURES, captures::check), (COMPARED, compared)];
     for (name, check) in checks.into_iter().filter(|(name, _)| name.contains(part)) {
         tally.step(name, || check(workspace, built));

@@ -5,26 +5,32 @@
 //! `examples/storm.toml`, watched, gives the longest kernel path. Nothing here measures: it
 //! boots, collects, and compares with the targets of `diapason_costs`.
 
+mod limits;
 mod placement;
 mod report;
 mod targets;
+mod touched;
 
+pub use limits::TouchLimits;
+pub use placement::{PLACEMENTS, name};
 pub use report::{BenchReport, Measurements};
+pub use touched::Touched;
 
 use crate::console::Line;
 use crate::describe::{describe, describe_changed, text_of};
 use crate::failure::Failure;
 use crate::image::Image;
 use crate::metal::{self, Built};
-use crate::outcome::{LongestPath, RunVerdict};
+use crate::outcome::{LongestPath, Outcome, RunVerdict};
 use crate::output::note;
+use crate::qemu::{Boot, Booted, Onlooker};
 use crate::session::{FinishedRun, Session};
 use crate::words;
 use crate::workspace::Workspace;
 use diapason_costs::targets::Placement;
 use diapason_pipe::measured::{CostReport, Measurement, Reported};
 use diapason_system::{RunOptions, System};
-use placement::{PLACEMENTS, placed};
+use placement::placed;
 
 /// Descriptions this is measured with, below the workspace's root.
 pub const BENCH: &str = "examples/bench.toml";
@@ -56,6 +62,8 @@ pub struct Operation {
     pub msr: u64,
     /// Device accesses in a thousand operations.
     pub mmio: u64,
+    /// The numbers of a plugin of QEMU, if one looked on.
+    pub touched: Option<Touched>,
 }
 
 /// A part of an operation.
@@ -76,6 +84,8 @@ pub struct Part {
 pub(crate) struct Measured {
     pub(crate) operations: Vec<Operation>,
     parts: Vec<Part>,
+    /// The runs of each report, and the operation if it is of one and not of a part.
+    reports: Vec<(u64, Option<usize>)>,
 }
 
 impl Measured {
@@ -84,12 +94,31 @@ impl Measured {
         let name = report.name.into_iter().take_while(|byte| *byte != 0).map(char::from).collect();
         let [median, max, runs] = [report.median, report.max, report.runs].map(u64::from);
         let [cr3, msr, mmio] = report.expensive.map(u64::from);
+        self.reports.push((runs, (!report.is_part).then_some(self.operations.len())));
         if !report.is_part {
-            return self.operations.push(Operation { name, median, max, runs, cr3, msr, mmio });
+            let operation = Operation { name, median, max, runs, cr3, msr, mmio, touched: None };
+            return self.operations.push(operation);
         }
         if let Some(Operation { name: of, .. }) = self.operations.last() {
             self.parts.push(Part { of: of.clone(), name, median, max, runs });
         }
+    }
+
+    /// Takes in what the plugin saw of the probes, which are in the order of their reports.
+    fn see(&mut self, probes: &[(u64, Touched)]) -> Result<(), String> {
+        if probes.len() != self.reports.len() {
+            let (seen, told) = (probes.len(), self.reports.len());
+            return Err(format!("the plugin saw {seen} probes, and {told} were reported"));
+        }
+        for ((seen, touched), (told, operation)) in probes.iter().zip(&self.reports) {
+            if seen != told {
+                return Err(format!("the plugin saw {seen} ends, and {told} were reported"));
+            }
+            if let Some(operation) = operation {
+                self.operations[*operation].touched = Some(*touched);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -100,20 +129,48 @@ impl Measured {
 pub fn measure(workspace: &Workspace) -> Result<BenchReport, Failure> {
     let built = metal::build(workspace)?;
     let sizes = Image::read(&built.kernel)?.sizes();
-    let path = workspace.root().join(BENCH);
-    let text = text_of(&path)?;
-    let mut measurements = Measurements::default();
+    let limits = TouchLimits::read(workspace)?;
+    let (mut measurements, mut parts) = (Measurements::default(), Vec::new());
     for placement in PLACEMENTS {
-        let system = describe_changed(&path, &placed(placement, &text))?;
-        let what = format!("{BENCH}, {}", placement::name(placement));
-        let all = operations(workspace, built.clone(), system, (&what, BENCH_NS))?;
-        measurements.add(placement, all.operations);
+        let measured = measure_placed(workspace, &built, placement)?;
+        measurements.add(placement, measured.operations);
+        parts.extend(measured.parts);
     }
-    let bulk = describe(&workspace.root().join(BULK))?;
-    let bulk = operations(workspace, built.clone(), bulk, (BULK, BULK_NS))?;
     let longest_path = longest_path(workspace, built)?;
-    measurements.add(Placement::None, bulk.operations);
-    Ok(BenchReport { measurements, parts: bulk.parts, sizes, longest_path })
+    Ok(BenchReport { measurements, parts, sizes, longest_path, limits })
+}
+
+/// Measures the operations of threads that live there.
+///
+/// # Errors
+/// If a run has no result.
+pub fn measure_placement(
+    workspace: &Workspace,
+    built: &Built,
+    placement: Placement,
+) -> Result<Measurements, Failure> {
+    let mut measurements = Measurements::default();
+    measurements.add(placement, measure_placed(workspace, built, placement)?.operations);
+    Ok(measurements)
+}
+
+/// The bulk transfer is of threads without a VCPU, whose interrupt it begins with.
+fn measure_placed(
+    workspace: &Workspace,
+    built: &Built,
+    placement: Placement,
+) -> Result<Measured, Failure> {
+    let path = workspace.root().join(BENCH);
+    let system = describe_changed(&path, &placed(placement, &text_of(&path)?))?;
+    let what = format!("{BENCH}, {}", placement::name(placement));
+    let mut measured = operations(workspace, built.clone(), system, (&what, BENCH_NS))?;
+    if placement == Placement::None {
+        let bulk = describe(&workspace.root().join(BULK))?;
+        let bulk = operations(workspace, built.clone(), bulk, (BULK, BULK_NS))?;
+        measured.operations.extend(bulk.operations);
+        measured.parts.extend(bulk.parts);
+    }
+    Ok(measured)
 }
 
 /// Returns the operations that a benchmark of this length reported.
@@ -126,24 +183,25 @@ fn operations(
     note(&format!("counting instructions ({description})"));
     let (mut measured, mut said) = (Measured::default(), Vec::new());
     let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
-    run(
-        workspace,
-        built,
-        (description, system),
-        options,
-        &mut |line, text| match line.measured() {
-            Some((_, Some(Reported { said: Measurement::Cost(report), .. }))) => {
-                measured.note(&report);
+    let onlooker = touched::onlooker(&system);
+    let (_, seen) =
+        run(workspace, built, (description, system), (options, onlooker), &mut |line, text| {
+            match line.measured() {
+                Some((_, Some(Reported { said: Measurement::Cost(report), .. }))) => {
+                    measured.note(&report);
+                }
+                _ => said.push(text),
             }
-            _ => said.push(text),
-        },
-    )?;
+        })?;
     if measured.operations.is_empty() {
         let said = said.join("\n");
         return Err(Failure::Ours(format!(
             "{description} reported no operation; it said:\n{said}"
         )));
     }
+    let probes = touched::medians(&seen.unwrap_or_default());
+    let seen = probes.and_then(|probes| measured.see(&probes));
+    seen.map_err(|wrong| Failure::Ours(format!("{description}: {wrong}")))?;
     Ok(measured)
 }
 
@@ -151,26 +209,31 @@ fn longest_path(workspace: &Workspace, built: Built) -> Result<LongestPath, Fail
     note(&format!("looking for the longest kernel path ({STORM})"));
     let options = RunOptions { horizon_ns: STORM_NS, record_bytes: 0, watch: true };
     let storm = (STORM, describe(&workspace.root().join(STORM))?);
-    let run = run(workspace, built, storm, options, &mut |_, _| {})?;
+    let (outcome, _) = run(workspace, built, storm, (options, None), &mut |_, _| {})?;
     let missing = || Failure::Ours("the watched run reported no longest kernel path".into());
-    run.outcome.longest_path.ok_or_else(missing)
+    outcome.longest_path.ok_or_else(missing)
 }
 
-/// Runs one description; a bug of ours ends everything, a broken promise of the run does not.
+/// Runs one description, and returns its outcome and what the onlooker saw. A bug of ours ends
+/// everything, a broken promise of the run does not.
 fn run(
     workspace: &Workspace,
     built: Built,
     (description, system): (&str, System),
-    options: RunOptions,
+    (options, onlooker): (RunOptions, Option<Onlooker>),
     observer: &mut dyn FnMut(&Line, String),
-) -> Result<FinishedRun, Failure> {
+) -> Result<(Outcome, Option<String>), Failure> {
     let session = Session::assemble(system, built, options)?;
-    let run = session.run(workspace, &mut |line| {
+    let mut outcome = Outcome::default();
+    let boot = Boot { onlooker, ..session.boot() };
+    let Booted { ending, served, seen, .. } = boot.run(&workspace.target(), &mut |line| {
+        outcome.note(line);
         observer(line, words::sentence(line, &session.names));
     })?;
+    let run = FinishedRun { ending, outcome, flight: None, served };
     match session.judge(&run) {
         RunVerdict::Bug(text) => Err(Failure::Ours(format!("{description}: {text}"))),
-        RunVerdict::Holds | RunVerdict::Broken(_) => Ok(run),
+        RunVerdict::Holds | RunVerdict::Broken(_) => Ok((run.outcome, seen)),
     }
 }
 

@@ -29,6 +29,16 @@ pub const fn name(placement: Placement) -> &'static str {
     }
 }
 
+/// Returns the key of a placement for programs.
+pub(super) const fn key(placement: Placement) -> &'static str {
+    match placement {
+        Placement::None => "no_vcpu",
+        Placement::SameVcpu => "same_vcpu",
+        Placement::TwoVcpus => "two_vcpus",
+        Placement::ByDeadline => "by_deadline",
+    }
+}
+
 /// Returns the description of the benchmark with its threads in this placement.
 #[must_use]
 pub fn placed(placement: Placement, description: &str) -> String {

@@ -1,7 +1,9 @@
 //! The benchmark's numbers, for people and for programs.
 
+use super::placement::{self, PLACEMENTS};
 use super::targets;
-use super::{Operation, Part};
+use super::touched::{NUMBERS, Touched};
+use super::{Operation, Part, TouchLimits};
 use crate::image::ImageSizes;
 use crate::outcome::LongestPath;
 use crate::table::{Align, Columns, TableCell, TextTable, cell};
@@ -29,9 +31,39 @@ impl Measurements {
         all.find(|(at, it)| *at == placement && it.name == name).map(|(_, it)| it)
     }
 
+    /// Returns the operations of a placement.
+    #[must_use]
+    pub fn of(&self, placement: Placement) -> Vec<&Operation> {
+        self.all.iter().filter(|(at, _)| *at == placement).map(|(_, it)| it).collect()
+    }
+
+    /// Returns the limits of what these operations touch: the lower one of limit and number.
+    #[must_use]
+    pub fn lowered(&self, limits: &TouchLimits) -> TouchLimits {
+        limits.lowered(&self.all)
+    }
+
     /// Returns the operations of threads without a VCPU. Every operation is among them.
-    fn plain(&self) -> impl Iterator<Item = &Operation> {
-        self.all.iter().filter(|(at, _)| *at == Placement::None).map(|(_, it)| it)
+    fn plain(&self) -> Vec<&Operation> {
+        self.of(Placement::None)
+    }
+
+    fn touched(&self, placement: Placement, name: &str) -> Option<Touched> {
+        self.find(placement, name).and_then(|it| it.touched)
+    }
+
+    /// Returns a table of what the kernel touches on the way of each operation, in words.
+    fn touched_table(&self, title: &str, words: fn(&Touched) -> String) -> String {
+        let mut columns = vec![(title, Align::Left)];
+        columns.extend(PLACEMENTS.map(|placement| (placement::name(placement), Align::Left)));
+        let mut table = TextTable::new(&columns);
+        for Operation { name, .. } in self.plain() {
+            let cell = |placement| {
+                self.touched(placement, name).map_or_else(|| "-".into(), |it| words(&it))
+            };
+            table.row([vec![name.clone()], PLACEMENTS.map(cell).to_vec()].concat());
+        }
+        table.render()
     }
 }
 
@@ -44,6 +76,8 @@ pub struct BenchReport {
     pub sizes: ImageSizes,
     /// The longest kernel path of the watched storm.
     pub longest_path: LongestPath,
+    /// The limits of what the kernel touches on the way of each operation.
+    pub limits: TouchLimits,
 }
 
 /// Returns a count per thousand operations as a count per operation, whole where it is whole.
@@ -77,6 +111,9 @@ impl BenchReport {
                 "the longest kernel path has {path} instructions, at most {PATH_INSTRUCTIONS_MAX}"
             ));
         }
+        for placement in PLACEMENTS {
+            findings.extend(self.limits.exceeded(placement, &self.measurements.of(placement)));
+        }
         findings
     }
 
@@ -95,13 +132,15 @@ impl BenchReport {
         let path = self.longest_path;
         let parts = part_columns().table(&self.parts).render();
         format!(
-            "{}{}\n{}\nkernel image: {} bytes of code + {} of constants = {} (at most \
+            "{}{}\n{}\n{}\n{}\nkernel image: {} bytes of code + {} of constants = {} (at most \
              {IMAGE_BYTES_MAX}), {} of data, {} zeroed\n\
              of these, {} of code + {} of constants = {} leave memory after boot; {} stay, and {} \
              more with a screen\n\
              longest kernel path: {} instructions, {} (at most {PATH_INSTRUCTIONS_MAX})\n",
             self.columns().table(self.measurements.plain()).render(),
             if parts.is_empty() { parts } else { format!("\n{parts}") },
+            self.measurements.touched_table("cache lines (code + data)", Touched::lines),
+            self.measurements.touched_table("dear instructions", Touched::dear),
             self.target_table(),
             self.sizes.text,
             self.sizes.rodata,
@@ -132,9 +171,9 @@ impl BenchReport {
             .right(("by deadline", "by_deadline"), of(Placement::ByDeadline))
             .right(("max", "max"), |it| it.max)
             .right(("runs", "runs"), |it| it.runs)
-            .right(("CR3 writes", "cr3"), |it| per_operation(it.cr3))
-            .right(("MSR writes", "msr"), |it| per_operation(it.msr))
-            .right(("MMIO", "mmio"), |it| per_operation(it.mmio))
+            .right((None, "cr3"), |it| per_operation(it.cr3))
+            .right((None, "msr"), |it| per_operation(it.msr))
+            .right((None, "mmio"), |it| per_operation(it.mmio))
     }
 
     fn target_table(&self) -> String {
@@ -167,8 +206,13 @@ impl BenchReport {
     #[must_use]
     pub fn to_json(&self) -> Value {
         let columns = self.columns();
-        let operation = |it: &Operation| (it.name.clone(), columns.object(it));
-        let operations: Map<String, Value> = self.measurements.plain().map(operation).collect();
+        let operation = |it: &Operation| {
+            let mut object = columns.object(it);
+            object["touched"] = self.touched_json(&it.name);
+            (it.name.clone(), object)
+        };
+        let operations: Map<String, Value> =
+            self.measurements.plain().into_iter().map(operation).collect();
         let findings = self.findings();
         let mut image = json!(self.sizes);
         image["boot"] = self.sizes.boot().into();
@@ -185,6 +229,17 @@ impl BenchReport {
             "holds": findings.is_empty(),
             "findings": findings,
         })
+    }
+
+    /// Returns what an operation touches in each placement.
+    fn touched_json(&self, name: &str) -> Value {
+        let object = |touched: Touched| -> Map<String, Value> {
+            let numbers = NUMBERS.iter().zip(touched.0);
+            numbers.map(|(number, count)| (number.key.into(), count.into())).collect()
+        };
+        let of = |placement| json!(self.measurements.touched(placement, name).map(object));
+        let all = PLACEMENTS.map(|at| (String::from(placement::key(at)), of(at)));
+        Value::Object(all.into_iter().collect())
     }
 }
 
@@ -210,13 +265,16 @@ mod tests {
             cr3: 2_000,
             msr: 0,
             mmio: 1_250,
+            touched: Some(Touched([12, 300, 7, 0, 0, 1, 0, 2, 1, 0, 0])),
         };
         let mut measurements = Measurements::default();
         for target in TARGETS {
             let operations = target.operations.iter().map(|name| operation(name)).collect();
             measurements.add(target.placement, operations);
         }
+        let limits = measurements.lowered(&TouchLimits::default());
         BenchReport {
+            limits,
             measurements,
             parts: vec![Part {
                 of: "null_syscall".into(),
@@ -249,6 +307,10 @@ mod tests {
         assert_eq!(json["ops"]["null_syscall"]["median"], 5);
         assert_eq!(json["ops"]["null_syscall"]["cr3"], 2);
         assert_eq!(json["ops"]["null_syscall"]["mmio"], 1.25);
+        let touched = &json["ops"]["null_syscall"]["touched"];
+        assert_eq!(touched["no_vcpu"]["code_lines"], 12);
+        assert_eq!(touched["no_vcpu"]["rdtsc"], 2);
+        assert_eq!(touched["two_vcpus"], Value::Null);
         assert_eq!(json["parts"][0]["of"], "null_syscall");
         assert_eq!(json["parts"][0]["median"], 3);
         assert_eq!(json["image"]["text"], 12_000);
@@ -264,12 +326,17 @@ mod tests {
         let mut report = report();
         report.measurements.all[0].1.median = 71;
         report.measurements.all.pop();
+        report.measurements.all[1].1.touched = Some(Touched([12, 300, 8, 0, 0, 1, 0, 2, 1, 0, 0]));
         report.sizes.rodata = 12_577;
         report.longest_path.instructions = 3_001;
         let findings = report.findings();
-        assert_eq!(findings.len(), 4, "{findings:?}");
+        assert_eq!(findings.len(), 6, "{findings:?}");
         assert!(findings[0].contains("null_syscall takes 71, at most 70"));
         assert!(findings[1].contains("two VCPUs was not measured"));
+        let touches = "yield_switch, no VCPU touches 8 lines of data, at most 7";
+        assert!(findings.iter().any(|finding| finding == touches), "{findings:?}");
+        assert!(findings[5].contains("two VCPUs has limits, and nobody looked on"));
+        assert!(report.render().contains("fninit, 2 rdtsc, CR3"));
         assert!(report.render().contains("TOO MANY") && report.render().contains("NOT MEASURED"));
     }
 }

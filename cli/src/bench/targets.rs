@@ -31,7 +31,16 @@ mod tests {
     use diapason_costs::targets::TARGETS;
 
     fn operation(name: &str, median: u64) -> Operation {
-        Operation { name: name.into(), median, max: median, runs: 1, cr3: 0, msr: 0, mmio: 0 }
+        Operation {
+            name: name.into(),
+            median,
+            max: median,
+            runs: 1,
+            cr3: 0,
+            msr: 0,
+            mmio: 0,
+            touched: None,
+        }
     }
 
     #[test]

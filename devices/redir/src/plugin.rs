@@ -1,4 +1,4 @@
-//! Builds the plugin that holds QEMU's clock, with the host's C compiler.
+//! Builds a plugin of QEMU's with the host's C compiler: the one that holds its clock, or another.
 //!
 //! There is no other way to pace a guest exactly, so there is none here: without the plugin there
 //! is no run.
@@ -7,8 +7,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCE: &str = include_str!("../plugin/clock.c");
-/// The emulator it is written for, and what that says of its version.
+/// A plugin as it is written, in C.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PluginSource {
+    /// The name of its files, without their endings.
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+/// The plugin that holds the clock.
+pub const CLOCK: PluginSource =
+    PluginSource { name: "clock", text: include_str!("../plugin/clock.c") };
+/// The emulator that plugins are written for, and what that says of its version.
 pub const QEMU: &str = "qemu-system-x86_64";
 const VERSION: &str = "QEMU emulator version 7.2";
 /// How it is compiled. All functions are bound at once: an emulator that lacks one says so.
@@ -37,12 +47,12 @@ pub enum Unavailable {
 impl core::fmt::Display for Unavailable {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Unavailable::Host => write!(f, "the clock plugin needs Linux on x86-64"),
+            Unavailable::Host => write!(f, "a plugin of QEMU needs Linux on x86-64"),
             Unavailable::NoEmulator(why) => {
                 write!(f, "cannot start {QEMU} ({why}): install the package qemu-system-x86")
             }
             Unavailable::Version(said) => {
-                write!(f, "the clock plugin is for QEMU 7.2 (Debian 12 has it), this is: {said}")
+                write!(f, "the plugins are for QEMU 7.2 (Debian 12 has it), this is: {said}")
             }
             Unavailable::NoPlugins => {
                 write!(f, "this {QEMU} was built without --enable-plugins; Debian's is with it")
@@ -54,10 +64,10 @@ impl core::fmt::Display for Unavailable {
             ),
             Unavailable::Refused(said) => write!(
                 f,
-                "cc cannot build the clock plugin; if a header is missing, install the package \
+                "cc cannot build a plugin of QEMU; if a header is missing, install the package \
                  libc6-dev:\n{said}"
             ),
-            Unavailable::Folder(why) => write!(f, "cannot write the clock plugin: {why}"),
+            Unavailable::Folder(why) => write!(f, "cannot write a plugin of QEMU: {why}"),
         }
     }
 }
@@ -68,13 +78,13 @@ impl std::error::Error for Unavailable {}
 ///
 /// # Errors
 /// Returns an error that names the missing tool and its remedy.
-pub fn build(folder: &Path) -> Result<PathBuf, Unavailable> {
+pub fn build(folder: &Path, plugin: &PluginSource) -> Result<PathBuf, Unavailable> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return Err(Unavailable::Host);
     }
     check_emulator()?;
-    let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
-    fs::write(&source, SOURCE).map_err(|error| Unavailable::Folder(error.to_string()))?;
+    let [source, library] = ["c", "so"].map(|end| folder.join(format!("{}.{end}", plugin.name)));
+    fs::write(&source, plugin.text).map_err(|error| Unavailable::Folder(error.to_string()))?;
     compile("cc", &source, &library)?;
     Ok(library)
 }
@@ -114,6 +124,6 @@ mod tests {
         let Err(refusal @ Unavailable::NoCompiler(_)) = nowhere else { panic!("{nowhere:?}") };
         assert!(refusal.to_string().contains("libc6-dev"));
         let folder = Path::new("no/such/folder");
-        assert!(!matches!(build(folder), Ok(_) | Err(Unavailable::Refused(_))));
+        assert!(!matches!(build(folder, &CLOCK), Ok(_) | Err(Unavailable::Refused(_))));
     }
 }

@@ -47,7 +47,7 @@ impl Drop for Emulator {
 
 /// Returns whether a server can run on this machine. If not, says so past the test harness.
 fn possible(folder: &Folder) -> bool {
-    match plugin::build(&folder.0) {
+    match plugin::build(&folder.0, &plugin::CLOCK) {
         Ok(_) => true,
         Err(why @ (Unavailable::Folder(_) | Unavailable::Refused(_))) => panic!("{why}"),
         Err(why) => {

@@ -163,7 +163,7 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
         if plan.slice == Nanos::ZERO || crowded {
             return Err(RunError::Plan);
         }
-        let plugin = plugin::build(folder).map_err(RunError::Plugin)?;
+        let plugin = plugin::build(folder, &plugin::CLOCK).map_err(RunError::Plugin)?;
         let seats = guests.into_iter().enumerate();
         let seats = seats.map(|(guest, devices)| Seat::open(folder, guest, devices));
         let (folder, seats) = (folder.to_path_buf(), seats.collect::<Result<_, _>>()?);

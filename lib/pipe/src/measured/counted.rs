@@ -5,6 +5,19 @@ use super::{Values, halves, pair};
 /// Most bytes of the name of an operation.
 pub const NAME_BYTES: usize = 40;
 
+/// The layout of a benchmark's probes. An emulator can see the stores to them: one begins an
+/// operation, and another one counts an operation that has ended.
+pub mod probe {
+    /// The segment of the probes.
+    pub const SEGMENT: &str = "probes";
+    /// Bytes of a probe; the probes lie one after another, in the order of the reports.
+    pub const BYTES: usize = 4_072;
+    /// The word in which an operation begins.
+    pub const BEGINS: usize = 0;
+    /// The word in which an operation ends.
+    pub const ENDS: usize = 16;
+}
+
 /// The cost of an operation, in instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CostReport {

@@ -18,7 +18,7 @@ mod tests;
 
 pub use can::{CanGauge, CanReport, ControllerCounts, HeardReport, next_report};
 pub use chain::{ChainGauge, ChainMessage, MESSAGE_WORDS};
-pub use counted::{CostReport, NAME_BYTES};
+pub use counted::{CostReport, NAME_BYTES, probe};
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
 pub use frames::{DiscardReport, FrameEnd, FrameGauge, FrameReport, REASONS};
 pub use gauge::{Gauge, ReadMessage};

@@ -10,7 +10,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use diapason_abi::call::Counter;
 use diapason_abi::{MESSAGE_BYTES, PAGE};
-use diapason_pipe::measured::{CostReport, Measurement, Reported};
+use diapason_pipe::measured::{CostReport, Measurement, Reported, probe};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::{self, Segment};
 use diapason_rt::sys::count;
@@ -44,6 +44,11 @@ pub struct Probe {
     counted: [AtomicU64; 3],
     samples: [AtomicU32; SAMPLES],
 }
+
+// The host knows where a probe is stored to.
+const _: () = assert!(size_of::<Probe>() == probe::BYTES);
+const _: () = assert!(core::mem::offset_of!(Probe, start) == probe::BEGINS);
+const _: () = assert!(core::mem::offset_of!(Probe, runs) == probe::ENDS);
 
 /// Returns the processor's counter.
 #[inline(always)]
@@ -282,7 +287,7 @@ pub struct TransferProbes {
 /// # Errors
 /// None where the description grants the segment.
 pub fn probes() -> Result<&'static Probes, Errno> {
-    let segment = Segment::attach("probes")?;
+    let segment = Segment::attach(probe::SEGMENT)?;
     let address = segment.address();
     // It stays attached for the life of the process.
     core::mem::forget(segment);
