@@ -21,6 +21,7 @@ pub mod layout;
 pub mod pipe;
 pub mod record;
 pub mod recorder;
+pub mod results;
 pub mod served;
 pub mod settings;
 pub mod time;

@@ -47,6 +47,8 @@ facilities! {
     Servers,
     /// Other cores, each with a kernel of its own, and their doorbells.
     Cores,
+    /// A copy of the console in a segment, for a process that takes it to a medium.
+    Kept,
 }
 
 /// A set of calls and services: what a program or a system needs, or what a kernel serves.

@@ -14,6 +14,7 @@ use crate::output::Manner;
 use crate::plan::{self, PlanRequest};
 use crate::profile::{self, ProfileRequest};
 use crate::report::{self, ReportRequest};
+use crate::results::{self, ResultsRequest};
 use crate::signals::{self, SignalsRequest};
 use crate::simulate::{self, SimRequest};
 use crate::stick::{self, ImageRequest};
@@ -55,6 +56,8 @@ pub enum Verb {
     Run(RunRequest),
     /// Make a file that boots a described system on a PC, from a stick or a disc.
     Image(ImageRequest),
+    /// Print the console that a system kept on the stick that it booted from.
+    Results(ResultsRequest),
     /// Make a profile of a computer, for `plan --machine`, of what it measured.
     Profile(ProfileRequest),
     /// Simulate a described system: the same kernel core and programs, at virtual time.
@@ -108,6 +111,7 @@ pub fn execute(command: Verb) -> Result<u8, Failure> {
         Verb::Explain(request) => explain::explain(&request),
         Verb::Run(request) => commands::run(&request),
         Verb::Image(request) => stick::image(&request),
+        Verb::Results(request) => results::results(&request),
         Verb::Profile(request) => profile::profile(&request),
         Verb::Sim(request) => simulate::simulate(&request),
         Verb::Measure(request) => measure::measure(&request),

@@ -45,6 +45,8 @@ pub struct Hardware {
     pub controller: &'static str,
     /// It has an IOMMU.
     pub iommu: bool,
+    /// It has a serial port, on which the console comes.
+    pub serial: bool,
     /// Arguments for what no description has, before the controllers and behind them.
     pub before: &'static [&'static str],
     pub more: &'static [&'static str],
@@ -57,6 +59,7 @@ impl Hardware {
         cpu: "max",
         controller: "qemu-xhci",
         iommu: false,
+        serial: true,
         before: &[],
         more: &[],
     };
@@ -82,7 +85,9 @@ impl Inserted {
         match self.medium {
             Medium::Disc => add("-drive", format!("media=cdrom,format=raw,readonly=on,{drive}")),
             Medium::Stick => {
-                add("-drive", format!("if=none,id=image,format=raw,readonly=on,{drive}"));
+                // The guest's clock runs on while the host writes: nothing waits for the stick.
+                let cache = "cache=unsafe";
+                add("-drive", format!("if=none,id=image,format=raw,{cache},{drive}"));
                 let at = format!("bus={CONTROLLER}.0,port={port}");
                 add("-device", format!("usb-storage,{at},drive=image,bootindex=1"));
             }

@@ -63,6 +63,7 @@ pub mod project;
 pub mod qemu;
 mod real;
 pub mod report;
+pub mod results;
 pub mod session;
 mod several;
 mod sheet;

@@ -100,7 +100,7 @@ impl Plugged {
         plan: RunPlan,
         wanted: CaptureRequest,
     ) -> Result<Plugged, Failure> {
-        let mut arguments = placed(folder, kind, plugs, spare_port(plugs))?;
+        let mut arguments = placed(folder, kind, plugs, one_more(plugs))?;
         let served = plugs.iter().filter(|plug| plug.is_served());
         let models: Vec<PluggedDevice> = served.cloned().collect();
         // An adapter of this computer acts in its own time: the guest must not be ahead of that.
@@ -129,12 +129,21 @@ impl Plugged {
     }
 }
 
-/// Returns a port of the first controller that is free.
+/// Returns the ports of the first controller that something is plugged into.
+fn taken_ports(plugs: &[PluggedDevice]) -> impl Iterator<Item = u8> {
+    plugs.iter().filter_map(|plug| plug.port.split('.').next()?.parse().ok())
+}
+
+/// Returns how many ports a controller needs so that one stays free.
+fn one_more(plugs: &[PluggedDevice]) -> u8 {
+    taken_ports(plugs).max().unwrap_or(0).saturating_add(1).min(PORTS_MAX)
+}
+
+/// Returns the first port of the first controller that is free.
 #[must_use]
 pub fn spare_port(plugs: &[PluggedDevice]) -> u8 {
-    let root =
-        |plug: &PluggedDevice| plug.port.split('.').next().and_then(|port| port.parse::<u8>().ok());
-    plugs.iter().filter_map(root).max().unwrap_or(0).saturating_add(1).min(PORTS_MAX)
+    let is_free = |port: &u8| taken_ports(plugs).all(|taken| taken != *port);
+    (1..=PORTS_MAX).find(is_free).unwrap_or(PORTS_MAX)
 }
 
 /// Returns the number of the first USB controller of a system.

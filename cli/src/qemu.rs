@@ -270,7 +270,7 @@ impl Boot<'_> {
     pub fn command(&self, folder: &RunFolder, console: &str) -> Result<Command, Failure> {
         let mut command = Command::new(crate::tools::QEMU.program);
         command.current_dir(folder.path());
-        let Hardware { machine, cpu, iommu, .. } = self.hardware;
+        let Hardware { machine, cpu, iommu, serial, .. } = self.hardware;
         command.args(["-M", machine, "-cpu", cpu, "-m"]).arg(format!("{}M", self.memory_mib));
         if iommu {
             command.args(["-device", "intel-iommu,intremap=on"]);
@@ -283,7 +283,8 @@ impl Boot<'_> {
                 .map_err(|error| Failure::io("write the boot archive", &error))?;
             command.arg("-kernel").arg(self.kernel).args(["-initrd", ARCHIVE]);
         }
-        command.args(["-display", "none", "-no-reboot", "-nodefaults", "-serial", console]);
+        command.args(["-display", "none", "-no-reboot", "-nodefaults"]);
+        command.args(["-serial", if serial { console } else { "none" }]);
         command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
         command.args(self.hardware.before);
         for number in self.bare_controllers() {

@@ -55,6 +55,8 @@ pub struct Session {
     pub untimed: bool,
     /// The image that it starts from, if it is not QEMU that loads kernel and archive.
     pub inserted: Option<Inserted>,
+    /// Bytes of its image that keep the console of a run, if any do.
+    pub results_bytes: Option<u64>,
 }
 
 /// A run that has ended.
@@ -123,6 +125,7 @@ impl Session {
             slice: SLICE,
             untimed: false,
             inserted: None,
+            results_bytes: None,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::several::Several;
 use crate::tools::{self, Missing, Tool};
 use crate::workspace::Workspace;
-use crate::{computer, cores, duration, plan, project, sheet};
+use crate::{computer, cores, duration, plan, project, results, sheet};
 use diapason_abi::{Nanos, PAGE};
 use diapason_system::{Description, RunOptions, System};
 use std::fs;
@@ -55,6 +55,11 @@ const CONFIGURATION: &str = "early.cfg";
 const TREE: &str = "tree";
 const ESP: &str = "esp.img";
 const RESULT: &str = "image.iso";
+/// The partition that keeps the console of a run.
+const KEPT: &str = "results.img";
+
+/// The number for the same in a table of partitions: `diapason_contract::results::PARTITION`.
+const KEPT_KIND: &str = "0xda";
 
 /// The request to `image`.
 #[derive(Clone, Debug, clap::Args)]
@@ -71,6 +76,11 @@ pub struct ImageRequest {
     /// The computer as it was measured: a profile that `diapason profile` wrote.
     #[arg(long, value_name = "FILE")]
     pub machine: Option<PathBuf>,
+    /// Keep the console of a run in a partition of so many bytes, for `diapason results` [default:
+    /// 4M].
+    #[arg(long, value_name = "SIZE", value_parser = results::size, num_args = 0..=1,
+        require_equals = true, default_missing_value = results::USUAL)]
+    pub results: Option<u64>,
     /// Make it even if the plan does not hold; the screen then says that it is unproved.
     #[arg(long)]
     pub unproved: bool,
@@ -94,6 +104,9 @@ pub fn image(request: &ImageRequest) -> Result<u8, Failure> {
         Description::Cores(systems) => systems,
         other => vec![one_host(path, other)?],
     };
+    if request.results.is_some() {
+        results::require(path, &systems)?;
+    }
     let workspace = Workspace::find()?;
     tools::require_all(&TOOLS, Missing::Say)?;
     let sessions = match <[System; 1]>::try_from(systems) {
@@ -102,7 +115,8 @@ pub fn image(request: &ImageRequest) -> Result<u8, Failure> {
             plan::cleared(&plan, unproved)?;
             note("building the kernel and the programs");
             let built = project::build(&workspace, path, &[&system])?;
-            let session = Session::planned(plan, built, options, unproved)?;
+            let mut session = Session::planned(plan, built, options, unproved)?;
+            session.results_bytes = request.results;
             vec![(String::from("0"), session.on_own_kernel(&workspace)?)]
         }
         Err(systems) => {
@@ -167,7 +181,11 @@ pub fn make(sessions: &[&Session], workspace: &Workspace, out: &Path) -> Result<
     run(at, "mmd", &["-i", ESP, "::/EFI", "::/EFI/BOOT"])?;
     run(at, "mcopy", &["-m", "-i", ESP, &efi, "::/EFI/BOOT/BOOTX64.EFI"])?;
     make_all_old(at)?;
-    run(at, XORRISO.program, &disc())?;
+    let kept = session.results_bytes.map(|bytes| results::partition(session, bytes)).transpose()?;
+    if let Some(partition) = &kept {
+        write(at, KEPT, partition)?;
+    }
+    run(at, XORRISO.program, &disc(kept.is_some()))?;
     fs::copy(at.join(RESULT), out)
         .map_err(|error| Failure::io(format!("write {}", out.display()), &error))
 }
@@ -215,11 +233,15 @@ fn start(session: &Session, name: &str) -> String {
 }
 
 /// Returns the arguments that make the hybrid of disc and disk.
-fn disc() -> Vec<&'static str> {
+fn disc(keeps: bool) -> Vec<&'static str> {
     let mut arguments = vec!["-as", "mkisofs", "-quiet", "-V", "DIAPASON", "-R"];
     arguments.extend(["-b", "boot/bios.img", "-no-emul-boot", "-boot-load-size", "4"]);
     arguments.extend(["-boot-info-table", "--grub2-boot-info", "--grub2-mbr", HYBRID.program]);
-    arguments.extend(["-append_partition", "2", "0xef", ESP, "-eltorito-alt-boot"]);
+    arguments.extend(["-append_partition", "2", "0xef", ESP]);
+    if keeps {
+        arguments.extend(["-append_partition", "3", KEPT_KIND, KEPT]);
+    }
+    arguments.push("-eltorito-alt-boot");
     arguments.extend(["-e", "--interval:appended_partition_2:all::", "-no-emul-boot"]);
     arguments.extend(["-o", RESULT, TREE]);
     arguments

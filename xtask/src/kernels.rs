@@ -64,7 +64,8 @@ const fn these(calls: &[CallNumber]) -> Served {
 
 /// EMERALDS' services with VCPUs.
 const BUDGETED: Served = Served::ALL
-    .without(these(&NEW).with(Facility::Hints).with(Facility::Servers).with(Facility::Cores));
+    .without(these(&NEW).with(Facility::Hints).with(Facility::Servers))
+    .without(Served::NONE.with(Facility::Cores).with(Facility::Kept));
 
 /// The systems whose kernels are counted. Everything is counted by `size of the kernel`.
 const COUNTED: [Counted; 3] = [

@@ -154,6 +154,12 @@ pub struct Archive<'a> {
 }
 
 impl<'a> Archive<'a> {
+    /// Returns the checksum of its tables, which have the checksums of all programs.
+    #[must_use]
+    pub fn checksum(&self) -> u32 {
+        self.bytes.get(CRC_FROM - 4..CRC_FROM).map_or(0, |bytes| Reader(bytes).u32())
+    }
+
     /// Checks `bytes` as far as the tables go; images are checked one by one by [`Archive::image`].
     ///
     /// # Errors

@@ -14,10 +14,10 @@ use crate::pool::{Id, Places, Pool, Range};
 use crate::promise::{Fees, Promise};
 use crate::scheduler::Scheduler;
 use crate::served::SERVED;
-use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, ProcessRecord, VcpuKind};
 use diapason_abi::call::MUTEX;
 use diapason_abi::served::{Facility, Served};
+use diapason_abi::{Nanos, results};
 use diapason_costs::section::STAGE;
 
 /// How many of each object a system needs.
@@ -38,6 +38,8 @@ pub struct Sizes {
     /// Events, of all processes.
     pub events: usize,
     pub segments: usize,
+    /// Segments that the kernel fills with its console.
+    pub consoles: usize,
     pub devices: usize,
     /// Frames for all heaps and segments.
     pub frames: usize,
@@ -80,6 +82,7 @@ impl Sizes {
         }
         for s in archive.segments() {
             sizes.segments += 1;
+            sizes.consoles += usize::from(s.key == results::KEY);
             if !s.common {
                 sizes.frames += s.pages as usize;
             }
@@ -321,6 +324,7 @@ impl Sizes {
             (self.servers, Facility::Servers),
             (self.events, Facility::Events),
             (self.segments, Facility::Segments),
+            (self.consoles, Facility::Kept),
             (self.devices, Facility::Devices),
             (self.frames, Facility::Frames),
             (self.vcpus, Facility::Vcpus),

@@ -7,11 +7,17 @@
 //! processes share the other half evenly. The console counts the records that find no room, and,
 //! for each process, its lines that find none.
 
+use crate::kept::Kept;
 use crate::seat::Turn;
 use crate::{cpu, screen, seat};
 use diapason_abi::PROCESSES_MAX;
 use diapason_abi::record::{Record, shown};
+use diapason_abi::results::{RunState, Taker};
+use diapason_abi::served::Facility;
+use diapason_core::SERVED;
 
+/// This kernel can keep a copy of its console.
+pub const KEEPS: bool = SERVED.has(Facility::Kept);
 /// Registers of the first serial port of every PC.
 pub const PORT: u16 = 0x3f8;
 /// Bytes written out per visit of the idle loop, between two chances for interrupts.
@@ -50,6 +56,10 @@ pub struct Console {
     sent: usize,
     /// There is no port that takes anything: what leaves goes nowhere.
     pub mute: bool,
+    /// The copy of every line that leaves.
+    kept: Kept,
+    /// The run has ended, and a process still has lines to take.
+    closed: bool,
 }
 
 /// A process, as the console knows it.
@@ -74,6 +84,8 @@ pub static mut CONSOLE: Console = Console {
     length: 0,
     sent: 0,
     mute: false,
+    kept: Kept::NONE,
+    closed: false,
 };
 
 /// Returns the console.
@@ -96,6 +108,13 @@ const OWNED: u64 = 1 << 62;
 const OWNER: u32 = 32;
 
 impl Console {
+    /// Opens it again for last words of the kernel.
+    fn open(&mut self) {
+        if self.closed {
+            (self.closed, self.tail) = (false, self.head);
+        }
+    }
+
     /// Divides the room for lines among processes.
     pub fn share_among(&mut self, processes: usize) {
         self.share = TEXT / processes.max(1);
@@ -215,12 +234,18 @@ impl Console {
             }
         }
         self.write(b'\n');
+        if KEEPS {
+            self.kept.put(self.text.get(..self.length).unwrap_or_default());
+        }
         true
     }
 
     /// Writes a little of what waits; false if nothing is left.
     pub fn drain(&mut self) -> bool {
         let Some(_turn) = Turn::at_port() else { return true };
+        if KEEPS && self.closed {
+            return false;
+        }
         for _ in 0..CHUNK {
             let Some(byte) = self.text[..].get(self.sent).filter(|_| self.sent < self.length)
             else {
@@ -273,12 +298,60 @@ impl Console {
 /// first, so there is room for it.
 #[inline(never)]
 pub fn announce(record: Record, words: &[u64]) {
-    // SAFETY: boot, end and panic run alone on the core, and the reference ends here.
-    let console = unsafe { console() };
-    console.flush();
-    console.record(record, words);
-    console.flush();
+    alone(|console| {
+        console.open();
+        console.flush();
+        console.record(record, words);
+        console.flush();
+    });
     if screen::is_open() {
         screen::note(record, words);
     }
+}
+
+/// Lets boot, an idle core, the end of a run or a panic have the console.
+#[inline(always)]
+fn alone<R>(by: impl FnOnce(&mut Console) -> R) -> R {
+    // SAFETY: they run alone on the core, and the reference ends here.
+    by(unsafe { console() })
+}
+
+/// Keeps a copy of every line from now on, and of those of boot. Their entries are still in the
+/// ring, from its front.
+#[inline(always)]
+pub fn keep(kept: Kept) {
+    alone(|console| {
+        console.kept = kept;
+        (console.tail, console.at) = (0, 0);
+        while console.next_entry() {}
+        console.sent = console.length;
+    });
+}
+
+/// Closes the console at the end of a run if a process still has lines to take. Until it is done,
+/// everything that is said is lost. Returns whether that is so.
+#[inline(always)]
+pub fn close() -> bool {
+    KEEPS
+        && alone(|console| {
+            console.closed = console.kept.is_taker(Taker::Busy);
+            if console.closed {
+                console.kept.say(RunState::Ended);
+                // A ring that is full takes nothing.
+                console.head = console.tail + RING;
+            }
+            console.closed
+        })
+}
+
+/// Returns whether it is closed.
+#[inline(always)]
+pub fn is_closed() -> bool {
+    KEEPS && alone(|console| console.closed)
+}
+
+/// Returns whether it is closed, and the process has taken the last line.
+#[inline(always)]
+pub fn is_taken() -> bool {
+    KEEPS && alone(|console| console.closed && console.kept.is_taker(Taker::Done))
 }

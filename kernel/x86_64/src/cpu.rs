@@ -3,17 +3,19 @@
 use core::arch::asm;
 use diapason_abi::PAGE;
 
-/// Returns the 32 bits of a device's register, at an address that boot found and mapped.
+/// Returns the 32 bits of a device's register, or of memory that others write, too, at an address
+/// that boot found and mapped.
 #[inline(always)]
 pub fn read(register: u64) -> u32 {
-    // SAFETY: the callers name registers only, or tables for devices. Reading one changes nothing.
+    // SAFETY: the callers name registers, tables for devices, or a ring. Reading changes nothing.
     unsafe { (register as *const u32).read_volatile() }
 }
 
-/// Sets the 32 bits of a device's register, or of a table for devices, that boot found and mapped.
+/// Sets the 32 bits of a device's register, of a table for devices, or of memory that others read,
+/// at an address that boot found and mapped.
 #[inline(always)]
 pub fn write(register: u64, value: u32) {
-    // SAFETY: the callers name registers whose effects they know, and tables of their own.
+    // SAFETY: the callers name registers whose effects they know, and memory of their own.
     unsafe { (register as *mut u32).write_volatile(value) }
 }
 

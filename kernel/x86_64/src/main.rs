@@ -17,6 +17,7 @@
 //! | `apic`, `clock`, `tables`, `cpu` | the processor and its tables |
 //! | `seat` | this core among others: doorbells, and whose turn it is |
 //! | `console`, `recorder`, `fatal` | what the kernel says, keeps, and says last |
+//! | `kept` | a copy of what it says, for a process that takes it to a medium |
 //! | `screen` | what a PC shows of that, at boot and after the end |
 //! | `watch` | what its paths take |
 
@@ -35,6 +36,7 @@ mod cpu;
 mod fatal;
 mod handover;
 mod iommu;
+mod kept;
 mod machine;
 mod paging;
 mod pci;

@@ -7,7 +7,7 @@
 
 use crate::apic::LocalApic;
 use crate::clock::Clock;
-use crate::console::{Console, announce, console};
+use crate::console::{self, Console, announce, console};
 use crate::context::Context;
 use crate::cpu;
 use crate::fatal::leave;
@@ -17,6 +17,7 @@ use crate::tables::{FIRST_DEVICE, FIRST_INTERRUPT, TIMER};
 use crate::watch::{Paths, VECTORS_FROM};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::Entry;
+use diapason_abi::results::GRACE;
 use diapason_abi::{CallNumber, FaultCause, Nanos, PROCESSES_MAX, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, Longer, Machine};
 
@@ -90,6 +91,9 @@ extern "C" fn on_idle() {
         while console().drain() {
             core::arch::asm!("sti", "nop", "cli", options(nostack));
         }
+    }
+    if console::is_taken() {
+        leave(exit::FINISHED);
     }
 }
 
@@ -390,7 +394,7 @@ impl Shell {
             // The timer is not set any more, whatever it was set to.
             self.armed = Nanos::FOREVER;
             if self.clock.now() >= self.horizon {
-                self.finish(exit::FINISHED);
+                self.end();
             }
             return Cause::Timer;
         }
@@ -448,11 +452,34 @@ impl Shell {
 
     /// The run is over: say how it went, and stop.
     pub fn finish(&mut self, status: u8) -> ! {
+        if console::is_closed() {
+            leave(exit::FINISHED);
+        }
+        self.conclusion();
+        leave(status)
+    }
+
+    /// The horizon was reached. If a process still has lines of the console to take, the system
+    /// goes on for that, and nothing of it is recorded.
+    #[cold]
+    #[inline(never)]
+    fn end(&mut self) {
+        if !console::is_closed() {
+            self.conclusion();
+        }
+        if console::is_closed() || !console::close() {
+            leave(exit::FINISHED);
+        }
+        self.horizon = self.clock.now() + GRACE;
+    }
+
+    /// Says how the run went.
+    #[inline(never)]
+    fn conclusion(&mut self) {
         let now = self.clock.now();
         self.kernel.final_accounts(now, announce);
         let idle = self.kernel.scheduler.idle;
         self.last_words(now, idle);
-        leave(status)
     }
 
     fn last_words(&mut self, now: Nanos, idle: Nanos) {

@@ -1,7 +1,8 @@
 //! The agreement between the servers for USB and for Ethernet, their clients, descriptions and the
 //! planner: names, layouts and limits. Each is written here once. The description's settings for
 //! the USB server are in [`settings`], its threads and services in [`threads`], and its needs in
-//! [`needs`]. All about the Ethernet server is in [`ethernet`], and its common time in [`time`].
+//! [`needs`]. The partition that keeps a console is in [`results`]. All about the Ethernet server
+//! is in [`ethernet`], and its common time in [`time`].
 //!
 //! | module | segments | semaphores |
 //! |---|---|---|
@@ -45,6 +46,7 @@ pub mod needs;
 pub mod network;
 pub mod pair;
 pub mod release;
+pub mod results;
 pub mod routes;
 pub mod sensor;
 pub mod settings;

@@ -17,6 +17,7 @@ use crate::names::Names;
 use crate::pipe;
 use crate::source::{At, Span};
 use crate::table::{Raw, Table};
+use diapason_abi::results;
 use std::collections::BTreeSet;
 
 /// Most cores of a host.
@@ -64,8 +65,10 @@ pub(crate) fn resolve(declared: &mut Declared) {
         (bell.core, bell.number) = (core, u16::try_from(index).unwrap_or(u16::MAX));
     }
     for index in 0..declared.segments.len() {
-        let several = users(declared, &declared.segments[index].name.value).len() > 1;
-        declared.segments[index].what.common = several;
+        let name = &declared.segments[index].name.value;
+        // The kernel is one of those that use its console.
+        let common = name == results::SEGMENT || users(declared, name).len() > 1;
+        declared.segments[index].what.common = common;
     }
 }
 

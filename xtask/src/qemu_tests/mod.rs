@@ -28,6 +28,7 @@ mod modes;
 pub mod observed;
 mod paths;
 mod profiled;
+mod results;
 mod screen;
 mod sources;
 pub mod storm;
@@ -222,6 +223,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     across::run(workspace, built, part, tally);
     image::run(workspace, built, part, tally);
     profiled::run(workspace, built, part, tally);
+    results::run(workspace, built, part, tally);
     screen::run(workspace, built, part, tally);
     joined::run(workspace, built, part, tally);
     theft::run(workspace, built, part, tally);

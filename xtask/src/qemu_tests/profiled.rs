@@ -160,7 +160,7 @@ fn read(profile: &Path) -> Result<MachineProfile, String> {
 }
 
 /// Returns the lines of a console as they came.
-fn text(lines: &[Line]) -> String {
+pub(super) fn text(lines: &[Line]) -> String {
     let line = |line: &Line| match line {
         Line::Record(record, words) => {
             let words: String = words.iter().map(|word| format!(" {word:x}")).collect();

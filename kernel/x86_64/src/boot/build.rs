@@ -15,11 +15,11 @@ use crate::shell::Shell;
 use crate::table::Table;
 use crate::tables::DEVICES_MAX;
 use crate::watch::Paths;
-use diapason_abi::archive::{Archive, NONE, Refusal, flags};
+use diapason_abi::archive::{Archive, NONE, Refusal, SegmentRecord, flags};
 use diapason_abi::record::Record;
 use diapason_abi::recorder::ENTRY_BYTES;
 use diapason_abi::served::Facility;
-use diapason_abi::{Nanos, PAGE, layout};
+use diapason_abi::{Nanos, PAGE, layout, results};
 use diapason_core::{
     Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process, SERVED,
     Segment, Semaphore, Sizes, Thread, Vcpu,
@@ -51,7 +51,8 @@ pub fn build(
 ) -> Result<bool, Refusal> {
     let archive = Archive::parse(bytes)?;
     // Nobody would be there to share it.
-    if hall().is_none() && archive.segments().any(|segment| segment.common) {
+    let alone = |segment: SegmentRecord| segment.common && segment.key != results::KEY;
+    if hall().is_none() && archive.segments().any(alone) {
         return Err(Refusal::Table);
     }
     let sizes = Sizes::of(&archive).ok_or(Refusal::Table)?;

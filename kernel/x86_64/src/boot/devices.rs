@@ -6,11 +6,12 @@ use super::memory::BootMemory;
 use super::pci::{self, Opened, Signalling};
 use super::spaces;
 use crate::apic::{LocalApic, NO_MASK};
-use crate::console::announce;
+use crate::console::{self, announce};
+use crate::kept::Kept;
 use crate::machine::Metal;
-use crate::paging;
 use crate::seat::{Common, hall, own};
 use crate::tables::{DEVICES_MAX, FIRST_DEVICE};
+use crate::{cpu, paging};
 use core::sync::atomic::Ordering;
 use diapason_abi::PAGE;
 use diapason_abi::archive::{
@@ -18,6 +19,7 @@ use diapason_abi::archive::{
 };
 use diapason_abi::layout::SLOTS_MAX;
 use diapason_abi::record::Record;
+use diapason_abi::results::{self, RunState};
 
 /// The devices that boot has set up so far.
 struct Devices<'a> {
@@ -46,8 +48,10 @@ pub fn set_up(
 ) -> Option<u64> {
     for (table, segment) in metal.segment_tables.iter_mut().zip(archive.segments()) {
         *table = memory.page()?;
-        if segment.common {
+        if segment.common && hall().is_some() {
             share(*table, &segment, memory)?;
+        } else if segment.common && console::KEEPS {
+            keep(*table, archive, &segment, memory)?;
         }
     }
     let mut all = Devices {
@@ -86,11 +90,31 @@ fn share(table: u64, segment: &SegmentRecord, memory: &mut BootMemory) -> Option
         common.key.store(segment.key, Ordering::Relaxed);
         common.pages.store(pages, Ordering::Relaxed);
     }
-    let first = common.pages.load(Ordering::Relaxed);
+    show(table, segment, common.pages.load(Ordering::Relaxed));
+    Some(())
+}
+
+/// Shows the pages of the segment that the kernel fills with a copy of its console.
+fn keep(
+    table: u64,
+    archive: &Archive<'_>,
+    segment: &SegmentRecord,
+    memory: &mut BootMemory,
+) -> Option<()> {
+    let bytes = u64::from(segment.pages) * PAGE as u64;
+    let first = memory.cut(bytes)?;
+    show(table, segment, first);
+    cpu::write(first + results::IMAGE as u64, archive.checksum());
+    let kept = Kept::at(first, bytes);
+    kept.say(RunState::Running);
+    console::keep(kept);
+    Some(())
+}
+
+fn show(table: u64, segment: &SegmentRecord, first: u64) {
     for page in 0..segment.pages {
         paging::set_shared(table, page, first + u64::from(page) * PAGE as u64);
     }
-    Some(())
 }
 
 impl Devices<'_> {

@@ -132,8 +132,10 @@ impl Tables<'_> {
             let (top, levels) = (self.memory.page()?, if unit.four { 4 } else { 3 });
             let mut frame = metal.pool;
             for segment in archive.segments() {
-                let end = frame + if segment.dma { segment.pages.into() } else { 0 } * PAGE as u64;
-                if segment.dma && segment.allowed & record.allowed != 0 {
+                // Memory in common has no frames, and no device finds it.
+                let owns = segment.dma && !segment.common;
+                let end = frame + if owns { segment.pages.into() } else { 0 } * PAGE as u64;
+                if owns && segment.allowed & record.allowed != 0 {
                     self.map(top, levels, frame, end)?;
                 }
                 frame = end;

@@ -1,0 +1,62 @@
+//! The copy of the console in memory, for a process that takes it to a medium: see
+//! `diapason_abi::results`.
+
+use crate::cpu;
+use diapason_abi::results::{HEAD, LOST, RING, RunState, STATE, TAIL, TAKER, Taker, free};
+
+/// A ring that the kernel fills. Without a segment it has no room, and takes nothing.
+pub struct Kept {
+    /// Where the segment begins.
+    at: u64,
+    /// Bytes of the ring.
+    room: u32,
+    head: u32,
+    lost: u32,
+}
+
+impl Kept {
+    pub const NONE: Kept = Kept { at: 0, room: 0, head: 0, lost: 0 };
+
+    /// The ring in a segment of so many bytes.
+    #[inline(always)]
+    pub fn at(at: u64, bytes: u64) -> Kept {
+        Kept { at, room: bytes as u32 - RING as u32, head: 0, lost: 0 }
+    }
+
+    fn word(&self, offset: usize) -> u64 {
+        self.at + offset as u64
+    }
+
+    /// Adds a line, or counts it if there is no room.
+    #[inline(never)]
+    pub fn put(&mut self, line: &[u8]) {
+        if self.room == 0 {
+            return;
+        }
+        if free(self.room, self.head, cpu::read(self.word(TAIL))) < line.len() as u32 {
+            self.lost += 1;
+            return cpu::write(self.word(LOST), self.lost);
+        }
+        for byte in line {
+            let place = self.word(RING) + u64::from(self.head & !3);
+            let shift = 8 * (self.head & 3);
+            let others = cpu::read(place) & !(0xff << shift);
+            cpu::write(place, others | u32::from(*byte) << shift);
+            self.head += 1;
+            if self.head == self.room {
+                self.head = 0;
+            }
+        }
+        cpu::write(self.word(HEAD), self.head);
+    }
+
+    /// Says how far the run is.
+    pub fn say(&self, state: RunState) {
+        cpu::write(self.word(STATE), state as u32);
+    }
+
+    /// Returns whether the process is as far as that.
+    pub fn is_taker(&self, taker: Taker) -> bool {
+        self.room > 0 && cpu::read(self.word(TAKER)) == taker as u32
+    }
+}
