@@ -56,7 +56,7 @@ pub struct Console {
     sent: usize,
     /// There is no port that takes anything: what leaves goes nowhere.
     pub mute: bool,
-    /// The copy of every line that leaves.
+    /// The copy of every byte that leaves.
     kept: Kept,
     /// The run has ended, and a process still has lines to take.
     closed: bool,
@@ -235,7 +235,7 @@ impl Console {
         }
         self.write(b'\n');
         if KEEPS {
-            self.kept.put(self.text.get(..self.length).unwrap_or_default());
+            self.kept.begin(self.length);
         }
         true
     }
@@ -268,6 +268,9 @@ impl Console {
                 }
             }
             self.sent += 1;
+            if KEEPS {
+                self.kept.put(*byte);
+            }
         }
         true
     }
@@ -323,7 +326,11 @@ pub fn keep(kept: Kept) {
     alone(|console| {
         console.kept = kept;
         (console.tail, console.at) = (0, 0);
-        while console.next_entry() {}
+        while console.next_entry() {
+            for byte in console.text.iter().take(console.length) {
+                console.kept.put(*byte);
+            }
+        }
         console.sent = console.length;
     });
 }

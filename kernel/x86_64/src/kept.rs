@@ -12,40 +12,46 @@ pub struct Kept {
     room: u32,
     head: u32,
     lost: u32,
+    /// The line that leaves has room.
+    fits: bool,
 }
 
 impl Kept {
-    pub const NONE: Kept = Kept { at: 0, room: 0, head: 0, lost: 0 };
+    pub const NONE: Kept = Kept { at: 0, room: 0, head: 0, lost: 0, fits: false };
 
     /// The ring in a segment of so many bytes.
     #[inline(always)]
     pub fn at(at: u64, bytes: u64) -> Kept {
-        Kept { at, room: bytes as u32 - RING as u32, head: 0, lost: 0 }
+        Kept { at, room: bytes as u32 - RING as u32, ..Kept::NONE }
     }
 
     fn word(&self, offset: usize) -> u64 {
         self.at + offset as u64
     }
 
-    /// Adds a line, or counts it if there is no room.
+    /// Begins a line of so many bytes, or counts it if there is no room.
+    pub fn begin(&mut self, bytes: usize) {
+        self.fits =
+            self.room > 0 && free(self.room, self.head, cpu::read(self.word(TAIL))) >= bytes as u32;
+        if self.room > 0 && !self.fits {
+            self.lost += 1;
+            cpu::write(self.word(LOST), self.lost);
+        }
+    }
+
+    /// Adds a byte of the line.
     #[inline(never)]
-    pub fn put(&mut self, line: &[u8]) {
-        if self.room == 0 {
+    pub fn put(&mut self, byte: u8) {
+        if !self.fits {
             return;
         }
-        if free(self.room, self.head, cpu::read(self.word(TAIL))) < line.len() as u32 {
-            self.lost += 1;
-            return cpu::write(self.word(LOST), self.lost);
-        }
-        for byte in line {
-            let place = self.word(RING) + u64::from(self.head & !3);
-            let shift = 8 * (self.head & 3);
-            let others = cpu::read(place) & !(0xff << shift);
-            cpu::write(place, others | u32::from(*byte) << shift);
-            self.head += 1;
-            if self.head == self.room {
-                self.head = 0;
-            }
+        let place = self.word(RING) + u64::from(self.head & !3);
+        let shift = 8 * (self.head & 3);
+        let others = cpu::read(place) & !(0xff << shift);
+        cpu::write(place, others | u32::from(byte) << shift);
+        self.head += 1;
+        if self.head == self.room {
+            self.head = 0;
         }
         cpu::write(self.word(HEAD), self.head);
     }
