@@ -46,14 +46,7 @@ pub fn set_up(
     acpi: &Acpi,
     timer: &LocalApic,
 ) -> Option<u64> {
-    for (table, segment) in metal.segment_tables.iter_mut().zip(archive.segments()) {
-        *table = memory.page()?;
-        if segment.common && hall().is_some() {
-            share(*table, &segment, memory)?;
-        } else if segment.common && console::KEEPS {
-            keep(*table, archive, &segment, memory)?;
-        }
-    }
+    share_all(archive, memory, metal)?;
     let mut all = Devices {
         metal,
         acpi,
@@ -75,6 +68,20 @@ pub fn set_up(
         all.set_up(index, &record, memory)?;
     }
     Some(all.absent)
+}
+
+/// Sets up the tables of all segments. It is out of line for the sake of the stack.
+#[inline(never)]
+fn share_all(archive: &Archive<'_>, memory: &mut BootMemory, metal: &mut Metal) -> Option<()> {
+    for (table, segment) in metal.segment_tables.iter_mut().zip(archive.segments()) {
+        *table = memory.page()?;
+        if segment.common && hall().is_some() {
+            share(*table, &segment, memory)?;
+        } else if segment.common && console::KEEPS {
+            keep(*table, archive, &segment, memory)?;
+        }
+    }
+    Some(())
 }
 
 /// Shows the pages of a segment that several cores use: those of the core that came first.
