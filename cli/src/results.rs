@@ -69,7 +69,7 @@ pub fn partition(session: &Session, bytes: u64) -> Result<Vec<u8>, Failure> {
 /// Checks that a system has all that takes its console to the stick.
 ///
 /// # Errors
-/// What is missing, and what to add.
+/// A sentence that names the part that is missing, and one that says how to add it.
 pub fn require(path: &Path, systems: &[System]) -> Result<(), Failure> {
     let wrong = |what: &str, help: &str| {
         let place = path.display();
@@ -91,19 +91,13 @@ pub fn require(path: &Path, systems: &[System]) -> Result<(), Failure> {
             "add `\"disks\"` to the `serves` of the `[process.settings]` of a `usbd`",
         ));
     }
-    let Some(segment) = system.segments.iter().find(|segment| segment.name == SEGMENT) else {
+    if system.segments.iter().all(|segment| segment.name != SEGMENT) {
         return Err(wrong(
             &format!("it has no segment `{SEGMENT}`, where the kernel puts the console"),
             &format!(
                 "add `[[segment]]` with `name = \"{SEGMENT}\"`, `size = \"256K\"` and \
-                      `dma = true`"
+                 `dma = true`"
             ),
-        ));
-    };
-    if !segment.dma {
-        return Err(wrong(
-            &format!("the segment `{SEGMENT}` does not lie in one piece"),
-            "add `dma = true` to it",
         ));
     }
     let writers = system.processes.iter().filter(|process| process.program == PROGRAM);

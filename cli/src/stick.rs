@@ -17,6 +17,7 @@ use crate::tools::{self, Missing, Tool};
 use crate::workspace::Workspace;
 use crate::{computer, cores, duration, plan, project, results, sheet};
 use diapason_abi::{Nanos, PAGE};
+use diapason_contract::results::PARTITION;
 use diapason_system::{Description, RunOptions, System};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,9 +58,6 @@ const ESP: &str = "esp.img";
 const RESULT: &str = "image.iso";
 /// The partition that keeps the console of a run.
 const KEPT: &str = "results.img";
-
-/// The number for the same in a table of partitions: `diapason_contract::results::PARTITION`.
-const KEPT_KIND: &str = "0xda";
 
 /// The request to `image`.
 #[derive(Clone, Debug, clap::Args)]
@@ -185,7 +183,8 @@ pub fn make(sessions: &[&Session], workspace: &Workspace, out: &Path) -> Result<
     if let Some(partition) = &kept {
         write(at, KEPT, partition)?;
     }
-    run(at, XORRISO.program, &disc(kept.is_some()))?;
+    let kind = kept.map(|_| format!("{PARTITION:#x}"));
+    run(at, XORRISO.program, &disc(kind.as_deref()))?;
     fs::copy(at.join(RESULT), out)
         .map_err(|error| Failure::io(format!("write {}", out.display()), &error))
 }
@@ -232,14 +231,15 @@ fn start(session: &Session, name: &str) -> String {
     )
 }
 
-/// Returns the arguments that make the hybrid of disc and disk.
-fn disc(keeps: bool) -> Vec<&'static str> {
+/// Returns the arguments that make the hybrid of disc and disk. `kept` is the kind of the partition
+/// for results, if there is one.
+fn disc(kept: Option<&str>) -> Vec<&str> {
     let mut arguments = vec!["-as", "mkisofs", "-quiet", "-V", "DIAPASON", "-R"];
     arguments.extend(["-b", "boot/bios.img", "-no-emul-boot", "-boot-load-size", "4"]);
     arguments.extend(["-boot-info-table", "--grub2-boot-info", "--grub2-mbr", HYBRID.program]);
     arguments.extend(["-append_partition", "2", "0xef", ESP]);
-    if keeps {
-        arguments.extend(["-append_partition", "3", KEPT_KIND, KEPT]);
+    if let Some(kind) = kept {
+        arguments.extend(["-append_partition", "3", kind, KEPT]);
     }
     arguments.push("-eltorito-alt-boot");
     arguments.extend(["-e", "--interval:appended_partition_2:all::", "-no-emul-boot"]);

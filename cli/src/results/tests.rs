@@ -169,9 +169,6 @@ fn an_image_is_refused_with_what_its_system_lacks() {
         writer.uses.retain(|used| used != name);
         assert!(said(&lacking).contains(&format!("does not use `{name}`")));
     }
-    let mut scattered = system();
-    scattered[0].segments.iter_mut().for_each(|segment| segment.dma = false);
-    assert!(said(&scattered).contains("does not lie in one piece"));
     let mut lacking = system();
     lacking[0].segments.retain(|segment| segment.name != SEGMENT);
     assert!(said(&lacking).contains("has no segment `kernel.console`"));

@@ -10,7 +10,12 @@ use diapason_system::parse;
 const TEXT: &str = include_str!("../../../examples/disk.toml");
 
 fn planned(changes: &[(&str, &str)]) -> Plan {
-    let mut text = TEXT.to_owned();
+    changed(TEXT, changes)
+}
+
+/// Returns the plan of a description after these changes of it.
+fn changed(description: &str, changes: &[(&str, &str)]) -> Plan {
+    let mut text = description.to_owned();
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");
         text = text.replacen(from, to, 1);
@@ -130,13 +135,7 @@ const RECORDER: &str = include_str!("../../../examples/recorder.toml");
 
 /// Returns the plan of the recorder after these changes of its description.
 fn recorded(changes: &[(&str, &str)]) -> Plan {
-    let mut text = RECORDER.to_owned();
-    for (from, to) in changes {
-        assert!(text.contains(from), "{from}");
-        text = text.replacen(from, to, 1);
-    }
-    let system = parse("recorder.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    Plan::of(&system)
+    changed(RECORDER, changes)
 }
 
 /// Returns the bill of the pipe to the disk after these changes, which has no latency that matters.

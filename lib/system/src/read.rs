@@ -16,7 +16,7 @@ use crate::{
     shorthand, state, tpipe, usb, vcpu,
 };
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
-use diapason_abi::{PRIORITIES, layout};
+use diapason_abi::{PRIORITIES, layout, results};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -356,6 +356,10 @@ fn segment(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredSegment> {
     let name = name(&mut table);
     let size = required_size(&mut table, "add `size = \"4K\"`: the bytes to share");
     let dma = table.flag("dma").unwrap_or(false);
+    if name.value == results::SEGMENT && !dma {
+        let title = format!("the kernel needs `{}` in one piece", name.value);
+        table.report.push(Problem::new(&name.span, title, "add `dma = true` to the segment"));
+    }
     table.report_unknown();
     Named { name, what: DeclaredSegment { size, dma, common: false } }
 }

@@ -383,4 +383,7 @@ fn segments() {
     bad_last(&lines, 8, "`size` is larger than 2M", help);
     let lines = ["[[segment]]", "name = \"g\"", "size = 0"];
     bad_last(&lines, 8, "`size` is zero", help);
+    let lines = ["[[segment]]", "size = \"64K\"", "name = \"kernel.console\""];
+    let help = "add `dma = true` to the segment";
+    bad_last(&lines, 8, "the kernel needs `kernel.console` in one piece", help);
 }

@@ -118,6 +118,36 @@ impl Bench {
     }
 }
 
+/// The measurements of all pipes in a run.
+struct Measured {
+    run: FinishedRun,
+    /// Those of each pipe, in the order of the description.
+    seen: Vec<Seen>,
+    rows: Vec<Row>,
+}
+
+impl Bench {
+    /// Runs a session for so many seconds, and compares its pipes with their bounds. The names of
+    /// the rows begin with `of`.
+    fn measure(
+        &self,
+        session: &Session,
+        (of, machine, seconds): (&str, &str, u64),
+        table: &mut TextTable,
+    ) -> Result<Measured, Failure> {
+        let run = self.run(session, machine)?;
+        let (mut all, mut rows) = (Vec::new(), Vec::new());
+        for (promise, pipe) in session.promises().iter().zip(&session.system.pipes) {
+            let seen = Seen::of(promise, &run)?;
+            let each = seen.rows(promise, machine, pipe.rate * (seconds - START));
+            rows.extend(each.map(|row| Row { id: format!("{of}{}", row.id), ..row }));
+            table.row(seen.cells(promise, machine));
+            all.push(seen);
+        }
+        Ok(Measured { run, seen: all, rows })
+    }
+}
+
 fn simulated(session: &Session) -> Result<FinishedRun, Failure> {
     let clock = session.system.clock_hz;
     let works = simulate::works(session, None);
@@ -150,12 +180,7 @@ pub(super) fn reproduce(
     for (done, machine) in machines.iter().enumerate() {
         progress.at("machines", done, machines.len());
         let session = bench.session(bench.system.clone(), seconds)?;
-        let run = bench.run(&session, machine)?;
-        for (promise, pipe) in session.promises().iter().zip(&session.system.pipes) {
-            let seen = Seen::of(promise, &run)?;
-            rows.extend(seen.rows(promise, machine, pipe.rate * (seconds - START)));
-            table.row(seen.cells(promise, machine));
-        }
+        rows.extend(bench.measure(&session, ("", machine, seconds), &mut table)?.rows);
     }
     for (done, machine) in machines.iter().enumerate() {
         progress.at("cameras", done, machines.len());
@@ -233,13 +258,7 @@ fn camera(
 ) -> Result<Vec<Row>, Failure> {
     let system = diapason::describe::describe(&bench.workspace.root().join(CAMERA))?;
     let session = bench.session(system.clone(), seconds)?;
-    let run = bench.run(&session, machine)?;
-    let mut rows = Vec::new();
-    for (promise, pipe) in session.promises().iter().zip(&session.system.pipes) {
-        let seen = Seen::of(promise, &run)?;
-        rows.extend(seen.rows(promise, machine, pipe.rate * (seconds - START)));
-        table.row(seen.cells(promise, machine));
-    }
+    let Measured { run, mut rows, .. } = bench.measure(&session, ("", machine, seconds), table)?;
     let missed: u64 = run.outcome.cameras.iter().map(|camera| camera.last.missed).sum();
     let id = format!("{PICTURES}.{machine}.missed");
     let row = Row::numbers(&id, "intervals", Some(0.0), missed as f64);
@@ -305,17 +324,7 @@ fn apart(
         let bound = longest(&promises) as f64 / 1e6;
         rows.push(Row::numbers("share-8.bound", "ms", None, bound).holds(shorter).note(note));
     }
-    let run = bench.run(&session, machine)?;
-    for (promise, pipe) in promises.iter().zip(&session.system.pipes) {
-        let seen = Seen::of(promise, &run)?;
-        let expected = pipe.rate * (seconds - START);
-        let of_it = seen.rows(promise, machine, expected).map(|row| {
-            let id = format!("share-8.{}", row.id);
-            Row { id, ..row }
-        });
-        rows.extend(of_it);
-        table.row(seen.cells(promise, machine));
-    }
+    rows.extend(bench.measure(&session, ("share-8.", machine, seconds), table)?.rows);
     Ok(rows)
 }
 

@@ -3,19 +3,19 @@
 //! A message is a run of blocks. Its writer fills the memory that the controller reads, so nothing
 //! copies it. A place is free again when the server knows that the disk has its blocks.
 
+use crate::answered::{Answer, Answers, WrittenEnd};
 use crate::blocks::PAUSE;
 use core::ops::Range;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::disk::{
-    ANSWERS, ASKED, ASKS, Ask, DATA, DONE, DiskAnswer, GONE, READY, RECORDS, SIZE, WRITE, places,
+    ANSWERS, ASKED, ASKS, Ask, DATA, DONE, DiskAnswer, READY, RECORDS, SIZE, WRITE, places,
 };
 use diapason_contract::source::PipeSource;
 use diapason_contract::threads::ServiceKind;
-use diapason_pipe::measured::Gauge;
-use diapason_pipe::{Reader, Writer};
+use diapason_pipe::Writer;
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
-use diapason_rt::{log, pipe, time};
+use diapason_rt::{pipe, time};
 
 /// Why a run of blocks was not written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,12 +56,9 @@ impl BlockPlace<'_> {
 /// its program calls [`BlockWriter::write`] or [`BlockWriter::answer`] at least that often.
 pub struct BlockWriter {
     asks: Writer<'static, Ask, RECORDS>,
-    answers: Reader<'static, DiskAnswer, RECORDS>,
+    answers: Answers<DiskAnswer, RECORDS>,
     asked: Semaphore,
-    ready: Semaphore,
     data: DmaSegment,
-    gauge: Gauge,
-    source: &'static PipeSource,
     /// Bytes of a run.
     bytes: u32,
     /// The blocks that it may write.
@@ -70,13 +67,23 @@ pub struct BlockWriter {
     block_bytes: u32,
     /// The first block of the next run.
     next: u32,
-    /// Runs that were written, and those without an answer.
+    /// Runs that were written.
     begun: u64,
-    open: u64,
     /// The time at which it asks for the size of the disk again.
     asks_at: Nanos,
-    /// The disk has taken a run.
-    works: bool,
+}
+
+impl Answer for DiskAnswer {
+    fn end(&self) -> Option<WrittenEnd> {
+        let DiskAnswer { status, ask, begun, taken, outside, .. } = *self;
+        (ask.what == WRITE).then_some(WrittenEnd {
+            written: ask.due,
+            taken: begun,
+            ended: taken,
+            status,
+            outside: outside as u32,
+        })
+    }
 }
 
 impl BlockWriter {
@@ -86,30 +93,24 @@ impl BlockWriter {
     /// # Errors
     /// None for what the description grants.
     pub fn open(bytes: u32, area: Range<u32>) -> Result<BlockWriter, Errno> {
-        let (number, source) = PipeSource::of(ServiceKind::Disks).ok_or(Errno::Absent)?;
         Ok(BlockWriter {
             asks: pipe::writer(ASKS)?,
-            answers: pipe::reader(ANSWERS)?,
+            answers: Answers::of(ServiceKind::Disks, [ANSWERS, READY])?,
             asked: Semaphore::open(ASKED)?,
-            ready: Semaphore::open(READY)?,
             data: DmaSegment::attach(DATA)?,
-            gauge: Gauge::new(true, u8::try_from(number).unwrap_or(u8::MAX)),
-            source,
             bytes,
             next: area.start,
             area,
             block_bytes: 0,
             begun: 0,
-            open: 0,
             asks_at: Nanos::ZERO,
-            works: false,
         })
     }
 
     /// Returns what the driver says of disks, and the name of the work that is done for one run.
     #[must_use]
     pub const fn source(&self) -> &'static PipeSource {
-        self.source
+        self.answers.source
     }
 
     /// Writes a run that `fill` puts into its place, and returns its first block. Does not wait,
@@ -132,11 +133,8 @@ impl BlockWriter {
             }
             Err(other) => Err(other),
         };
-        // Until the disk is there, the server answers when it looks at the pipe.
-        if self.works {
-            self.gauge.fill(self.open);
-        }
-        self.look(now);
+        self.answers.fill();
+        self.answers.look(now);
         written
     }
 
@@ -146,16 +144,11 @@ impl BlockWriter {
     /// `TimedOut` if none came, or `Gone` if a semaphore was deleted.
     pub fn answer(&mut self, deadline: Nanos) -> Result<DiskAnswer, Errno> {
         loop {
-            let now = time::now();
-            self.look(now);
+            self.answers.look(time::now());
             if let Some(answer) = self.take() {
                 return Ok(answer);
             }
-            let due = self.gauge.due(now);
-            match self.ready.take(deadline.min(due)) {
-                Err(Errno::TimedOut) if due < deadline => {}
-                taken => taken?,
-            }
+            self.answers.wait(deadline)?;
         }
     }
 
@@ -167,7 +160,7 @@ impl BlockWriter {
             return Err(NoRoom::Small);
         }
         let places = places(bytes as usize) as u64;
-        if self.open >= places {
+        if self.answers.open >= places {
             return Err(NoRoom::Full);
         }
         let at = (self.begun % places) as usize * bytes as usize;
@@ -180,7 +173,8 @@ impl BlockWriter {
         let count = self.bytes / self.block_bytes;
         let ask = Ask { what: WRITE, block, count, place, due: now.0 };
         self.asks.push(&ask).map_err(|_| NoRoom::Full)?;
-        (self.begun, self.open, self.next) = (self.begun + 1, self.open + 1, block + count);
+        (self.begun, self.next) = (self.begun + 1, block + count);
+        self.answers.open += 1;
         // At its limit it has been given often enough.
         let _ = self.asked.give();
         Ok(block)
@@ -197,29 +191,14 @@ impl BlockWriter {
         }
     }
 
-    /// Takes in an answer to a run. A run that the disk did not take counts as lost, but not while
-    /// the disk has not come yet.
+    /// Takes in answers up to the first one to a run.
     fn take(&mut self) -> Option<DiskAnswer> {
         loop {
-            let answer = self.answers.pop()?;
-            let DiskAnswer { status, ask, begun, taken, outside, .. } = answer;
-            if ask.what != WRITE {
-                self.learn(&answer);
-                continue;
+            let answer = self.answers.take()?;
+            if answer.ask.what == WRITE {
+                return Some(answer);
             }
-            let [taking, whole] = [begun, taken].map(|time| Nanos(time) - Nanos(ask.due));
-            match status {
-                DONE => {
-                    self.works = true;
-                    let moving = Nanos(taken) - Nanos(begun);
-                    self.gauge.through(1, [taking, moving, Nanos::ZERO], whole, Nanos::ZERO);
-                }
-                GONE if !self.works => {}
-                _ => self.gauge.missed(1),
-            }
-            self.gauge.exceeded(outside as u32);
-            self.open = self.open.saturating_sub(1);
-            return Some(answer);
+            self.learn(&answer);
         }
     }
 
@@ -231,9 +210,5 @@ impl BlockWriter {
             self.area = self.area.start.min(end)..end;
             (self.next, self.block_bytes) = (self.area.start, block_bytes);
         }
-    }
-
-    fn look(&mut self, now: Nanos) {
-        self.gauge.look(now, self.answers.lost(), &mut log::measured);
     }
 }

@@ -11,6 +11,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod answered;
 mod block_writer;
 mod blocks;
 pub mod camera;

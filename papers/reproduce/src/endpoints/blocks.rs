@@ -1,7 +1,7 @@
 //! The pipe from a disk: 20 MB a second beside a CAN channel, and what the disk costs that channel.
 //! The pipe to a disk: what a recorder writes, beside the same channel.
 
-use super::{Bench, NOTICED, START, Seen, rings};
+use super::{Bench, Measured, NOTICED, START, rings};
 use crate::report::Row;
 use diapason::Failure;
 use diapason::session::Session;
@@ -38,19 +38,14 @@ pub(super) fn rows(
 ) -> Result<Vec<Row>, Failure> {
     let system = diapason::describe::describe(&bench.workspace.root().join(PATH))?;
     let session = bench.session(system.clone(), seconds)?;
-    let run = bench.run(&session, machine)?;
-    let mut rows = Vec::new();
-    for (promise, pipe) in session.promises().iter().zip(&session.system.pipes) {
-        let seen = Seen::of(promise, &run)?;
-        let each = seen.rows(promise, machine, pipe.rate * (seconds - START));
-        rows.extend(each.map(|row| Row { id: format!("disk.{}", row.id), ..row }));
-        if promise.name == BLOCKS {
-            let (bytes, time) = (pipe.shape.bytes as f64, (seconds - START) as f64);
-            let rate = seen.messages as f64 * bytes / time;
-            let row = Row::numbers(&format!("disk.{machine}.rate"), "MB/s", None, rate / 1e6);
-            rows.push(row.holds(rate >= RATE).note("at least 20 have to be read"));
-        }
-        table.row(seen.cells(promise, machine));
+    let Measured { seen, mut rows, .. } =
+        bench.measure(&session, ("disk.", machine, seconds), table)?;
+    let pipes = session.system.pipes.iter().zip(seen);
+    for (pipe, seen) in pipes.filter(|(pipe, _)| pipe.name == BLOCKS) {
+        let (bytes, time) = (pipe.shape.bytes as f64, (seconds - START) as f64);
+        let rate = seen.messages as f64 * bytes / time;
+        let row = Row::numbers(&format!("disk.{machine}.rate"), "MB/s", None, rate / 1e6);
+        rows.push(row.holds(rate >= RATE).note("at least 20 have to be read"));
     }
     if machine == "sim" {
         rows.push(owed(&system)?);
@@ -68,14 +63,7 @@ pub(super) fn recorder(
 ) -> Result<Vec<Row>, Failure> {
     let system = diapason::describe::describe(&bench.workspace.root().join(RECORDER))?;
     let session = bench.session(system.clone(), seconds)?;
-    let run = bench.run(&session, machine)?;
-    let mut rows = Vec::new();
-    for (promise, pipe) in session.promises().iter().zip(&session.system.pipes) {
-        let seen = Seen::of(promise, &run)?;
-        let each = seen.rows(promise, machine, pipe.rate * (seconds - START));
-        rows.extend(each.map(|row| Row { id: format!("recorder.{}", row.id), ..row }));
-        table.row(seen.cells(promise, machine));
-    }
+    let mut rows = bench.measure(&session, ("recorder.", machine, seconds), table)?.rows;
     if machine == "sim" {
         let slow = slower(bench, &system, RECORDER_TAKES)?;
         rows.push(rings(&slow, RECORD, ("slow-recorder", "pipe-late"))?);
