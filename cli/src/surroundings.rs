@@ -20,6 +20,7 @@ use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::NotPlugged;
 use diapason_devices::instrument::{self, Instrument};
 use diapason_devices::kvaser::{Hydra, Identity};
+use diapason_devices::network::Adapter;
 use diapason_devices::sensor::{self, Sensor};
 use diapason_devices::servo::Servo;
 use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
@@ -94,6 +95,13 @@ pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn UsbDevice>> {
         }
         UsbModel::Instrument => {
             Some(Box::new(Instrument::new(plug.gap_ns.map_or(instrument::PERIOD, Nanos))))
+        }
+        UsbModel::Network => {
+            let adapter = Adapter::default().taking(plug.takes_ns.map_or(Nanos::ZERO, Nanos));
+            Some(Box::new(match plug.gap_ns {
+                Some(gap) => adapter.with_frames(Nanos(gap)),
+                None => adapter,
+            }))
         }
         UsbModel::Disk => Some(disk(plug, Disk::new(DISK_BLOCKS))),
         UsbModel::SuperSpeedDisk => Some(disk(plug, Disk::superspeed(DISK_BLOCKS))),

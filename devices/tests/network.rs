@@ -3,7 +3,8 @@
 use crate::support::{Random, hostile, read, write};
 use diapason_abi::Nanos;
 use diapason_devices::network::{
-    ADDRESS, Adapter, FRAMES, IN, NEWS, OUT, PACKET, PEER, PEER_ADDRESS, VENDORS,
+    ADDRESS, Adapter, FRAMES, IN, NEWS, NUMBER_AT, NUMBERED, OUT, PACKET, PEER, PEER_ADDRESS,
+    TIME_AT, VENDORS, numbered,
 };
 use diapason_devices::{Handshake, Stall, UsbDevice};
 use diapason_usb::Setup;
@@ -126,7 +127,7 @@ fn the_peer_says_its_address_and_echoes_every_length() {
     assert_eq!(source_hardware_addr, EthernetAddress(PEER_ADDRESS));
     let data: Vec<u8> = (0..1472).map(|at| (at * 7) as u8).collect();
     for (number, length) in (0..).zip((0..=1472).rev()) {
-        let now = Nanos::from_millis(u64::from(number));
+        let now = Nanos::from_millis(1 + u64::from(number));
         send(&mut adapter, now, &echo(number, &data[..length]));
         let answer = receive(&mut adapter).unwrap();
         let icmp = Icmpv4Packet::new_checked(&answer[34..42 + length]).unwrap();
@@ -148,6 +149,43 @@ fn the_filter_and_too_long_frames() {
     assert_eq!(adapter.dropped(), 1);
     send(&mut adapter, Nanos::ZERO, &question());
     assert!(receive(&mut adapter).is_some());
+}
+
+#[test]
+fn numbered_frames_come_one_by_one_while_the_interface_is_open() {
+    let period = Nanos::from_micros(100);
+    let mut adapter = Adapter::default().with_frames(period);
+    assert_eq!(adapter.next_change(), Nanos::FOREVER, "nobody listens");
+    open(&mut adapter, 0b1110);
+    for number in 0..5 {
+        let at = Nanos(period.0 * (1 + number));
+        assert_eq!(adapter.next_change(), at);
+        assert_eq!(receive(&mut adapter), Some(numbered(number, at)));
+    }
+    // It keeps a few; the others are dropped.
+    adapter.advance(Nanos(period.0 * 105));
+    assert_eq!(adapter.dropped(), 100 - 16);
+    let frame = numbered(7, Nanos(9));
+    assert_eq!((frame[NUMBER_AT], frame[TIME_AT], frame.len()), (7, 9, NUMBERED));
+    assert_eq!((frame[100], frame[255]), (107, 6), "the rest counts up from the number");
+    adapter.reset(Nanos(period.0 * 105));
+    assert_eq!(adapter.next_change(), Nanos::FOREVER);
+}
+
+#[test]
+fn an_adapter_takes_a_frame_some_time_after_it_was_offered() {
+    let takes = Nanos::from_micros(200);
+    let mut adapter = Adapter::default().taking(takes);
+    open(&mut adapter, 0b1110);
+    let frame = [0xff; 600];
+    for start in [Nanos::ZERO, Nanos::from_millis(1)] {
+        let mut offer = |at: Nanos, packet: &[u8]| adapter.receive(at, OUT, packet);
+        assert_eq!(offer(start, &frame[..PACKET]), Handshake::Nak);
+        assert_eq!(offer(start + takes - Nanos(1), &frame[..PACKET]), Handshake::Nak);
+        assert_eq!(offer(start + takes, &frame[..PACKET]), Handshake::Ack);
+        assert_eq!(offer(start + takes, &frame[PACKET..]), Handshake::Ack, "the same frame");
+        assert_eq!(adapter.next_change(), Nanos::FOREVER);
+    }
 }
 
 #[test]

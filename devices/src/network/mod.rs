@@ -1,6 +1,6 @@
 //! A network device of two configurations: the first in a vendor's own way (as RNDIS, without what
 //! is behind it), the second with whole Ethernet frames (CDC-ECM). On its network is one computer,
-//! which answers.
+//! which answers, and which may send numbered frames by itself.
 
 mod peer;
 
@@ -28,6 +28,11 @@ pub const PACKET: usize = 512;
 pub const FRAME_MAX: usize = 1514;
 /// The device's own address.
 pub const ADDRESS: [u8; 6] = [0x40, 0x54, 0, 0x12, 0x34, 0x56];
+/// Bytes of a numbered frame.
+pub const NUMBERED: usize = 256;
+/// The places of the number and of the time in a numbered frame.
+pub const NUMBER_AT: usize = 16;
+pub const TIME_AT: usize = 24;
 /// Values of the two configurations.
 pub const VENDORS: u8 = 2;
 /// Value of the configuration with whole frames.
@@ -49,11 +54,34 @@ const EVERYBODY: u16 = 1 << 3;
 /// How fast it says it is, in bits per second.
 const SPEED: u32 = 100_000_000;
 
+/// The type of numbered frames: that for experiments.
+const EXPERIMENT: [u8; 2] = [0x88, 0xb5];
+
+/// Returns the numbered frame `number`, made at `time`. The bytes behind both count up from the
+/// number.
+#[must_use]
+pub fn numbered(number: u64, time: Nanos) -> Vec<u8> {
+    let mut frame: Vec<u8> = (0..NUMBERED as u64).map(|at| at.wrapping_add(number) as u8).collect();
+    let head = [&ADDRESS[..], &PEER_ADDRESS, &EXPERIMENT, &[0; 2]].concat();
+    frame[..NUMBER_AT].copy_from_slice(&head);
+    frame[NUMBER_AT..TIME_AT].copy_from_slice(&number.to_le_bytes());
+    frame[TIME_AT..TIME_AT + 8].copy_from_slice(&time.0.to_le_bytes());
+    frame
+}
+
 /// A model of a network device.
 pub struct Adapter {
     standard: Standard,
     filter: u16,
     peer: Peer,
+    /// The computer sends a numbered frame each `period`, the next one at `next`.
+    period: Nanos,
+    next: Nanos,
+    number: u64,
+    /// The device says "not now" for so long before it takes a frame, and up to `room_at` of the
+    /// one that was offered.
+    takes: Nanos,
+    room_at: Option<Nanos>,
     /// The part of the host's frame so far; longer than any frame if it is none.
     begun: Vec<u8>,
     /// Frames for the host, and when they are there; of the first, bytes that went already.
@@ -71,6 +99,11 @@ impl Default for Adapter {
             standard: Standard::new(descriptors()),
             filter: 0,
             peer: Peer::new(),
+            period: Nanos::FOREVER,
+            next: Nanos::FOREVER,
+            number: 0,
+            takes: Nanos::ZERO,
+            room_at: None,
             begun: Vec::new(),
             waiting: VecDeque::new(),
             gone: 0,
@@ -82,6 +115,18 @@ impl Default for Adapter {
 }
 
 impl Adapter {
+    /// Returns it with a computer that sends a numbered frame each `period`.
+    #[must_use]
+    pub fn with_frames(self, period: Nanos) -> Adapter {
+        Adapter { period: period.max(Nanos(1)), ..self }
+    }
+
+    /// Returns it with room for a frame so long after that was offered.
+    #[must_use]
+    pub fn taking(self, takes: Nanos) -> Adapter {
+        Adapter { takes, ..self }
+    }
+
     /// Frames that were too long or found no room.
     #[must_use]
     pub fn dropped(&self) -> u64 {
@@ -94,11 +139,14 @@ impl Adapter {
     }
 
     /// Applies the settings: which frames wait, and which notices the device sends.
-    fn settle(&mut self, open_before: bool) {
+    fn settle(&mut self, now: Nanos, open_before: bool) {
         let open = self.is_open();
         if open == open_before {
             return;
         }
+        self.room_at = None;
+        let sends = open && self.period < Nanos::FOREVER;
+        self.next = if sends { now + self.period } else { Nanos::FOREVER };
         self.begun.clear();
         self.waiting.clear();
         self.news.clear();
@@ -133,12 +181,30 @@ impl Adapter {
             return;
         }
         for answer in self.peer.hear(now, frame) {
-            if self.waiting.len() == CAPACITY {
-                self.dropped += 1;
-            } else if self.passes(&answer) {
-                self.waiting.push_back((now + DELAY, answer));
-            }
+            self.keep(now + DELAY, answer);
         }
+    }
+
+    /// Keeps a frame for the host, if there is room and the filter lets it pass.
+    fn keep(&mut self, from: Nanos, frame: Vec<u8>) {
+        if self.waiting.len() == CAPACITY {
+            self.dropped += 1;
+        } else if self.passes(&frame) {
+            self.waiting.push_back((from, frame));
+        }
+    }
+
+    /// Returns whether the device has room for the packet that is offered.
+    fn has_room(&mut self, now: Nanos) -> bool {
+        if !self.begun.is_empty() {
+            return true;
+        }
+        let at = *self.room_at.get_or_insert(now + self.takes);
+        let has = now >= at;
+        if has {
+            self.room_at = None;
+        }
+        has
     }
 
     /// The next packet of the first frame; one behind a frame of full packets is empty.
@@ -160,17 +226,18 @@ impl UsbDevice for Adapter {
         Speed::High
     }
 
-    fn reset(&mut self, _: Nanos) {
+    fn reset(&mut self, now: Nanos) {
         let open = self.is_open();
         self.standard.reset();
         self.filter = 0;
-        self.settle(open);
+        self.settle(now, open);
     }
 
-    fn control(&mut self, _: Nanos, setup: Setup, _: &[u8]) -> Result<Vec<u8>, Stall> {
+    fn control(&mut self, now: Nanos, setup: Setup, _: &[u8]) -> Result<Vec<u8>, Stall> {
+        self.advance(now);
         let open = self.is_open();
         if let Some(answer) = self.standard.control(setup) {
-            self.settle(open);
+            self.settle(now, open);
             return answer;
         }
         match (setup.kind, setup.request, setup.index) {
@@ -186,9 +253,13 @@ impl UsbDevice for Adapter {
         match self.standard.endpoint(endpoint) {
             EndpointStatus::Ready if endpoint == OUT && packet.len() <= PACKET => {
                 // In the vendor's way nothing is understood.
-                if self.is_open() {
-                    self.take(now, packet);
+                if !self.is_open() {
+                    return Handshake::Ack;
                 }
+                if !self.has_room(now) {
+                    return Handshake::Nak;
+                }
+                self.take(now, packet);
                 Handshake::Ack
             }
             EndpointStatus::Halted => Handshake::Stall,
@@ -197,6 +268,7 @@ impl UsbDevice for Adapter {
     }
 
     fn send(&mut self, now: Nanos, endpoint: u8, buffer: &mut [u8]) -> Answer {
+        self.advance(now);
         let packet = match self.standard.endpoint(endpoint) {
             EndpointStatus::Ready if endpoint == IN => self.give(now),
             EndpointStatus::Ready if endpoint == NEWS => self.news.pop_front(),
@@ -208,12 +280,18 @@ impl UsbDevice for Adapter {
 
     /// A frame that is ready and that nobody fetches, such as after an unplugging, is no change.
     fn next_change(&self) -> Nanos {
-        let coming = self.waiting.iter().map(|(at, _)| *at).find(|at| *at > self.advanced);
-        coming.unwrap_or(Nanos::FOREVER)
+        let coming = self.waiting.iter().map(|(at, _)| *at).chain(self.room_at);
+        let coming = coming.filter(|at| *at > self.advanced).min();
+        self.next.min(coming.unwrap_or(Nanos::FOREVER))
     }
 
     fn advance(&mut self, now: Nanos) {
-        self.advanced = now;
+        while self.next <= now && self.next < Nanos::FOREVER {
+            self.keep(self.next, numbered(self.number, self.next));
+            self.number += 1;
+            self.next += self.period;
+        }
+        self.advanced = self.advanced.max(now);
     }
 }
 

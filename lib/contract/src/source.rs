@@ -8,7 +8,7 @@
 use crate::can::CHANNELS;
 use crate::home::Home;
 use crate::kinds::ServiceKind;
-use crate::{camera, disk, endpoint, sensor, sink};
+use crate::{camera, disk, endpoint, network, sensor, sink};
 use diapason_abi::Nanos;
 
 /// The setting of a program with the numbers of the sources whose server is on another core. The
@@ -67,6 +67,9 @@ pub enum MessageForm {
     /// Each is a run of blocks for which its reader or writer asks, once a period. It stays where
     /// the controller or the writer put it until another one is asked for in its place.
     Blocks(SharedPlaces),
+    /// Each is a frame of a network. It stays where the controller or its writer put it until its
+    /// place is used for another one.
+    Frame(SharedPlaces),
     /// Each is one packet that goes to the device. Its writer puts it into the pipe with this name
     /// and these bytes, and it is answered when the device has it.
     Written((&'static str, u64)),
@@ -85,7 +88,7 @@ impl MessageForm {
     /// Returns whether the server tells messages as they come, and nobody asks for them.
     #[must_use]
     pub const fn is_told(&self) -> bool {
-        matches!(self, MessageForm::Packet | MessageForm::Picture(_))
+        matches!(self, MessageForm::Packet | MessageForm::Picture(_) | MessageForm::Frame(_))
     }
 
     /// Returns whether messages go to the device.
@@ -97,7 +100,7 @@ impl MessageForm {
     /// Returns whether messages may go to the device as well as come from it.
     #[must_use]
     pub const fn goes_both_ways(self) -> bool {
-        matches!(self, MessageForm::Blocks(_))
+        matches!(self, MessageForm::Blocks(_) | MessageForm::Frame(_))
     }
 
     /// Returns the memory in which messages stay, if they do.
@@ -105,13 +108,15 @@ impl MessageForm {
     pub const fn places(self) -> Option<SharedPlaces> {
         match self {
             MessageForm::Packet | MessageForm::Written(_) => None,
-            MessageForm::Picture(places) | MessageForm::Blocks(places) => Some(places),
+            MessageForm::Picture(places)
+            | MessageForm::Blocks(places)
+            | MessageForm::Frame(places) => Some(places),
         }
     }
 }
 
 /// All sources, in the order of their numbers.
-pub const SOURCES: [PipeSource; 8] = [
+pub const SOURCES: [PipeSource; 9] = [
     sensor::SOURCE,
     endpoint::SOURCE,
     camera::SOURCES[0],
@@ -120,6 +125,7 @@ pub const SOURCES: [PipeSource; 8] = [
     camera::SOURCES[1],
     camera::SOURCES[2],
     camera::SOURCES[3],
+    network::SOURCE,
 ];
 
 /// Numbers of pipes: one for each CAN channel, and one for each source.

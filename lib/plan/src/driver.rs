@@ -7,7 +7,7 @@ use crate::missing::{self, Missing};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::SLOTS;
 use diapason_contract::can;
-use diapason_contract::source::{PipeSource, SOURCES};
+use diapason_contract::source::{MessageForm, PipeSource, SOURCES};
 use diapason_contract::threads::{Home, RECEIVE, RECEIVERS, ServiceKind};
 use diapason_devices::kvaser::Identity;
 use diapason_system::{System, UsbModel};
@@ -99,9 +99,12 @@ impl Driver {
                 run: 1,
                 shortest: attributes.packet.0,
                 messages: 1,
-                // A camera keeps a picture, however many pieces it is. A disk sends what it is
-                // asked for.
-                kept: if source.form.places().is_some() { u64::MAX } else { attributes.buffer },
+                kept: match source.form {
+                    // A camera keeps a picture, however many pieces it is. A disk sends what it is
+                    // asked for.
+                    MessageForm::Picture(_) | MessageForm::Blocks(_) => u64::MAX,
+                    _ => attributes.buffer,
+                },
                 slots: attributes.slots as u64,
                 message: source.message,
             };

@@ -119,7 +119,7 @@ impl Plant<'_> {
     /// places are away, or when it asks a disk. And a bottom half that rests is not pending.
     fn adds_up(&self, pipe: &PipeSpec, process: u16) -> bool {
         let rests = self.driver(pipe).home.pace > Nanos::ZERO;
-        let others = pictures::is_of(pipe) || pipe.has_blocks();
+        let others = pictures::is_of(pipe) || pipe.has_blocks() || pipe.has_frames();
         !rests && !others && self.mutexes.shared_by(process).is_none()
     }
 

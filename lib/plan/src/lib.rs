@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adapters;
 pub mod allocate;
 mod assumed;
 pub mod beside;

@@ -4,6 +4,7 @@
 //! ([`Driver`]) says what is done. The description's works and the cost of kernel calls say how
 //! long that takes.
 
+use crate::adapters;
 use crate::beside;
 use crate::blocks;
 use crate::calls::Calls;
@@ -218,6 +219,9 @@ impl Plant<'_> {
             if let (Ok(pieces), true) = (&bill, pictures::is_of(pipe)) {
                 bill = Ok(pictures::whole(self.system, (pipe, self.end_name(pipe)), *pieces)?);
             }
+            if let (Ok(bill), true) = (&bill, pipe.has_frames()) {
+                adapters::has_places(pipe, self.end_name(pipe), bill)?;
+            }
             Ok(Piped { bill: bill.map_err(NoBill::Refused), equation_nine: Some(nine) })
         };
         match home.mutexes.shared_by(process) {
@@ -415,6 +419,8 @@ impl Plant<'_> {
     pub(crate) fn transfers(&self, pipe: &PipeSpec) -> Result<Transfers, Missing> {
         match pipe.source().map(|source| source.form) {
             Some(MessageForm::Written(_)) => sinks::transfers(self.system, pipe),
+            Some(MessageForm::Frame(_)) if pipe.is_written() => sinks::transfers(self.system, pipe),
+            Some(MessageForm::Frame(_)) => adapters::transfers(self.system, pipe),
             Some(MessageForm::Picture(_)) => pictures::transfers(self.system, pipe),
             Some(MessageForm::Blocks(_)) => blocks::transfers(self.system, pipe),
             Some(MessageForm::Packet) if pipe.endpoint > 0 => {

@@ -1,11 +1,12 @@
-//! Pipes to devices that are no CAN interfaces: a message is a packet for an endpoint, or a run of
-//! blocks for a disk, that a writer has once a period.
+//! Pipes to devices that are no CAN interfaces: a message is a packet for an endpoint, a frame for
+//! a network, or a run of blocks for a disk, that a writer has once a period.
 //!
 //! A message is through when the device has taken it, and the bottom half has heard of that. The
 //! device may say "not now" for as long as its description says. How long a message waits for the
 //! one before it follows from how late the server hears of writes, and from how late a job of the
 //! writer may have written it.
 
+use crate::adapters;
 use crate::blocks::{self, Command};
 use crate::endpoints::{bus_time, named};
 use crate::human;
@@ -14,7 +15,8 @@ use crate::missing::Missing;
 use crate::pipes::{NoBill, Piped, Plant, contract};
 use crate::supplies::own_supply;
 use diapason_abi::{CallNumber, Nanos};
-use diapason_bus::{BusInstance, Direction, packet_time};
+use diapason_bus::{BusInstance, Direction, Transfer, packet_time};
+use diapason_contract::network::QUEUED;
 use diapason_contract::sink::UNDER_WAY;
 use diapason_pipe::bill::{Bill, Service, Traffic, Transfers, What, input};
 use diapason_pipe::size::{Bucket, arrivals};
@@ -25,18 +27,24 @@ use diapason_usb::descriptor::EndpointDescriptor;
 /// Steps to a time by which the server never hears later of a write.
 const STEPS: usize = 32;
 
-/// The times of a packet that do not depend on the driver.
+/// The times of a packet, or of a frame, that do not depend on the driver.
 struct Packet {
-    end: EndpointDescriptor,
     bus: Nanos,
     device: Nanos,
+    /// The least time of one.
+    least: Nanos,
 }
 
 impl Packet {
     fn of(system: &System, pipe: &PipeSpec) -> Result<Packet, Missing> {
         let plug = &system.usb[pipe.usb];
-        let end = written(system, pipe)?;
-        let bus = bus_time(system, pipe, &end)?;
+        let (bus, speed, transfer) = if pipe.has_frames() {
+            let (bus, speed) = adapters::bus(system, pipe)?;
+            (bus, speed, Transfer::Bulk)
+        } else {
+            let end = written(system, pipe)?;
+            (bus_time(system, pipe, &end)?, end.speed, end.transfer)
+        };
         let device = plug.takes_ns.map(Nanos).ok_or_else(|| {
             let what = format!("nobody knows how long `{}` takes for a packet", plug.name);
             (what, "add `takes = \"100us\"` to it".to_owned())
@@ -44,7 +52,8 @@ impl Packet {
         // A packet that the device did not take is offered once more when it has room.
         let offers = if device > Nanos::ZERO { 2 } else { 1 };
         let bus = Nanos(bus.0.saturating_mul(offers));
-        if bus + device >= PATIENCE {
+        // A frame is offered for ever.
+        if bus + device >= PATIENCE && !pipe.has_frames() {
             let what = format!(
                 "`{}` may take {} for a packet, and the server gives one up after {}",
                 plug.name,
@@ -53,16 +62,17 @@ impl Packet {
             );
             return Err((what, "write a shorter `takes`".to_owned()));
         }
-        Ok(Packet { end, bus, device })
+        let of_it = BusInstance::new(speed);
+        let least = packet_time(of_it.speed, of_it.coding, transfer, Direction::Out, 1);
+        Ok(Packet { bus, device, least: Nanos(least.0 / 1_000) })
     }
 }
 
 /// Returns the packets of a pipe as transfers.
 pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, Missing> {
-    let Packet { end, bus, device } = Packet::of(system, pipe)?;
-    let of_it = BusInstance::new(end.speed);
-    let least = packet_time(of_it.speed, of_it.coding, end.transfer, Direction::Out, 1);
-    Ok(Transfers::of_one(bus + device, Nanos(least.0 / 1_000), UNDER_WAY as u64))
+    let Packet { bus, device, least } = Packet::of(system, pipe)?;
+    let queued = if pipe.has_frames() { QUEUED } else { UNDER_WAY };
+    Ok(Transfers::of_one(bus + device, least, queued as u64))
 }
 
 /// Returns the endpoint that the packets of a pipe go to.

@@ -1,6 +1,7 @@
 //! All tests of this package that see it from outside, as one program: each program more is linked
 //! with the whole package once more.
 
+mod adapters;
 mod beside;
 mod blocks;
 mod buffers;

@@ -115,6 +115,12 @@ impl PipeSpec {
         self.source().is_some_and(|source| matches!(source.form, MessageForm::Blocks(_)))
     }
 
+    /// Returns whether its messages are frames of a network.
+    #[must_use]
+    pub fn has_frames(&self) -> bool {
+        self.source().is_some_and(|source| matches!(source.form, MessageForm::Frame(_)))
+    }
+
     /// Returns the most that it carries.
     #[must_use]
     pub fn contract(&self) -> Contract {

@@ -195,7 +195,13 @@ impl UsbModel {
     /// the other way is what it is to those.
     #[must_use]
     pub fn source(self, way: PipeDirection) -> Option<(usize, &'static PipeSource)> {
-        let modeled = !matches!(self, UsbModel::BusyCamera | UsbModel::QemuStorage);
+        let modeled = !matches!(
+            self,
+            UsbModel::BusyCamera
+                | UsbModel::QemuStorage
+                | UsbModel::QemuNetwork
+                | UsbModel::QemuLooseNetwork
+        );
         let kind = match self.service().filter(|_| modeled)? {
             ServiceKind::Pairs if way == PipeDirection::ToDevice => ServiceKind::Sinks,
             // Packets of a keyboard can be read one by one although another service is for it.
@@ -224,7 +230,10 @@ impl UsbModel {
     #[must_use]
     pub fn tells_time(self) -> bool {
         let by_itself = |source: &PipeSource| {
-            matches!(source.form, MessageForm::Packet | MessageForm::Picture(_))
+            matches!(
+                source.form,
+                MessageForm::Packet | MessageForm::Picture(_) | MessageForm::Frame(_)
+            )
         };
         self.most_channels() > 0 || self.sources().any(by_itself)
     }

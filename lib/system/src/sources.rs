@@ -38,7 +38,11 @@ pub(crate) fn shape(declared: &Declared, pipe: &DeclaredPipe) -> MessageShape {
     // blocks has the time at which it was due. A packet that is written has the time of that.
     let stamp = match source.form {
         MessageForm::Packet => pipe.stamp.as_ref().map(number),
-        MessageForm::Picture(_) | MessageForm::Blocks(_) | MessageForm::Written(_) => Some(0),
+        MessageForm::Frame(_) if !pipe.is_to_device() => pipe.stamp.as_ref().map(number),
+        MessageForm::Picture(_)
+        | MessageForm::Blocks(_)
+        | MessageForm::Frame(_)
+        | MessageForm::Written(_) => Some(0),
     };
     MessageShape { bytes, stamp }
 }
@@ -81,7 +85,8 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
         _ => chosen(pipe).map_or((), |problem| report.push(problem)),
     }
     match source.form {
-        MessageForm::Packet => {}
+        MessageForm::Frame(_) if pipe.is_to_device() => written(pipe, usb, report),
+        MessageForm::Packet | MessageForm::Frame(_) => {}
         MessageForm::Picture(_) => in_pieces(pipe, name, report),
         MessageForm::Blocks(_) => in_blocks(pipe, usb, report),
         MessageForm::Written(_) => written(pipe, usb, report),
@@ -233,6 +238,7 @@ fn shaped(pipe: &DeclaredPipe, name: &str, source: &PipeSource, report: &mut Rep
         MessageForm::Packet | MessageForm::Written(_) => "packet",
         MessageForm::Picture(_) => "picture",
         MessageForm::Blocks(_) => "message",
+        MessageForm::Frame(_) => "frame",
     };
     let bytes = pipe.bytes.as_ref().map_or(most as u64, |bytes| bytes.value);
     if let Some(at) = pipe.bytes.as_ref().filter(|at| at.value > most as u64) {

@@ -277,7 +277,8 @@ pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<PluggedCanBus> {
 
 /// Returns whether a description says how often a device of this model has a message.
 fn is_paced(model: UsbModel) -> bool {
-    matches!(model, UsbModel::Sensor | UsbModel::Instrument | UsbModel::Servo)
+    use UsbModel::{Instrument, Network, Sensor, Servo};
+    matches!(model, Sensor | Instrument | Servo | Network)
 }
 
 /// Returns the time from one message of a checked device to the next, in ns, if it is said.
@@ -306,8 +307,8 @@ fn check_identity(usb: &DeclaredUsb, report: &mut Report) {
     }
 }
 
-/// Checks that an actuator or a servo drive whose time is stated has a pipe to it. Without one no
-/// packet goes to it, so nothing holds it to that time.
+/// Checks that an actuator, a servo drive or a network device whose time is stated has a pipe to
+/// it. Without one nothing holds it to that time.
 fn check_written(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
     let Some(takes) = &usb.takes else { return };
     let of_it = |pipe: &At<String>| pipe.value == usb.name.value;
@@ -320,9 +321,10 @@ fn check_written(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
     }
 }
 
-/// Returns whether pipes to a device of this model carry packets to one of its endpoints.
+/// Returns whether pipes to a device of this model carry packets or frames to one of its endpoints.
 fn takes_packets(model: UsbModel) -> bool {
-    matches!(model.service(), Some(ServiceKind::Sinks | ServiceKind::Pairs))
+    let kinds = [ServiceKind::Sinks, ServiceKind::Pairs, ServiceKind::Networks];
+    model.service().is_some_and(|kind| kinds.contains(&kind)) && !model.only_in_qemu()
 }
 
 fn check_buses(usb: &DeclaredUsb, report: &mut Report) {

@@ -158,11 +158,11 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     let title = "no process named `reader` is declared";
     let help = "declare it: `[[process]]` with `name = \"reader\"`";
     bad(&pipe(["can", "0", "reader"], ""), (5, 10), title, help);
-    let adapter = "[[usb]]\nname = \"s\"\non = \"xhci\"\nport = 2\nmodel = \"network\"\n";
+    let adapter = "[[usb]]\nname = \"s\"\non = \"xhci\"\nport = 2\nmodel = \"busy-camera\"\n";
     let title = "`s` has no channel that a pipe could carry";
     let help = "models with pipes are `usb-can`, `gs-usb`, `sensor`, `camera`, `keyboard`, \
-                `disk`, `superspeed-disk`, `instrument`, `actuator`, `servo`; other devices are \
-                read otherwise";
+                `disk`, `superspeed-disk`, `network`, `instrument`, `actuator`, `servo`; other \
+                devices are read otherwise";
     bad(&format!("{adapter}{}", pipe(["s", "0", "r"], "")), (8, 8), title, help);
     let without = "[[pipe]]\nname = \"p\"\nfrom = \"can\"\nreader = \"r\"";
     let help = "add `rate = 3000`: the most messages a second, in the long run";

@@ -6,6 +6,7 @@ use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::disk::{PIPED, WRITE};
 use diapason_contract::endpoint::NUMBER;
+use diapason_contract::network;
 use diapason_contract::settings::{DEVICES, Expected};
 use diapason_contract::source::{MessageShape, PipeSource, SHAPES};
 use diapason_contract::threads::ServiceKind;
@@ -332,6 +333,63 @@ fn a_pipe_to_a_disk_is_one_from_it_the_other_way_round() {
     let refused = parse("f", &(turned(keys) + second)).unwrap_err().plain();
     assert!(refused.contains("`disk` has two pipes"), "{refused}");
     assert!(!refused.contains("declared twice"), "{refused}");
+}
+
+/// Returns a network device and its pipe, with these keys of both.
+fn adapter(device: &str, ends: &str, keys: &str) -> String {
+    system(&format!(
+        "[[usb]]\nname = \"adapter\"\non = \"xhci\"\nport = 2\nmodel = \"network\"\n{device}\n\
+         [[pipe]]\nname = \"p\"\n{ends}\n{keys}\n"
+    ))
+}
+
+/// The ends of a pipe from the network device, and of one to it.
+const READ: &str = "from = \"adapter\"\nreader = \"r\"";
+const SENT: &str = "to = \"adapter\"\nwriter = \"r\"";
+
+#[test]
+fn a_pipe_of_a_network_device_goes_either_way_and_brings_the_same_objects() {
+    let keys = "period = \"5ms\"\nbytes = 1514";
+    let [from, to] = [adapter("gap = \"5ms\"", READ, keys), adapter("takes = \"1ms\"", SENT, keys)]
+        .map(|text| parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}")));
+    assert_eq!(from.processes[1].uses, to.processes[1].uses);
+    assert_eq!(from.segments, to.segments);
+    let names: Vec<_> = from.segments.iter().map(|segment| segment.name.as_str()).collect();
+    for name in ["network.asks", "network.news", "network.data"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert!(to.pipes[0].is_written() && !from.pipes[0].is_written());
+    assert!(to.pipes[0].has_frames() && from.pipes[0].has_frames());
+    for (system, kind) in [(&from, &[][..]), (&to, &[u64::from(network::SEND)])] {
+        assert_eq!(told(&built(system).unwrap(), 0).get(network::PIPED), kind);
+    }
+}
+
+#[test]
+fn what_a_network_device_cannot_carry_is_refused_with_what_it_can() {
+    let (gap, takes) = ("gap = \"5ms\"", "takes = \"1ms\"");
+    for (device, ends, keys, wrong, remedy) in [
+        (gap, READ, "period = \"5ms\"\nbytes = 1515", "has 1514 bytes at most", "bytes = 1514"),
+        (gap, READ, "period = \"5ms\"\nstamp = 1507", "beyond its 1514", "stamp = 1506"),
+        (gap, READ, "period = \"49us\"", "every 50us at most", "period = \"50us\""),
+        (gap, READ, "period = \"5ms\"\nburst = 17", "keeps 16 messages", "burst = 16"),
+        (gap, READ, "period = \"5ms\"\nendpoint = 2", "endpoint is known", "remove the key"),
+        (takes, READ, "period = \"5ms\"", "nothing is written to `adapter`", "remove the key"),
+        ("", SENT, "period = \"5ms\"", "nobody knows how long `adapter`", "takes = \"100us\""),
+        (takes, SENT, "rate = 100", "how often it writes to", "period = \"5ms\""),
+        (takes, SENT, "period = \"5ms\"\nstamp = 24", "bear their times", "it was written"),
+        (takes, SENT, "period = \"5ms\"\nburst = 2", "one by one", "`burst`"),
+    ] {
+        let refused = parse("f", &adapter(device, ends, keys)).expect_err(keys).plain();
+        assert!(refused.contains(wrong) && refused.contains(remedy), "{keys}: {refused}");
+    }
+    let second = format!("\n[[pipe]]\nname = \"q\"\n{READ}\nperiod = \"5ms\"\n");
+    let both = adapter(takes, SENT, "period = \"5ms\"") + &second;
+    let refused = parse("f", &both).unwrap_err().plain();
+    assert!(refused.contains("`adapter` has two pipes"), "{refused}");
+    let in_qemu = adapter("", READ, "period = \"5ms\"").replace("\"network\"", "\"qemu-network\"");
+    let refused = parse("f", &in_qemu).unwrap_err().plain();
+    assert!(refused.contains("`adapter` has no channel that a pipe could carry"), "{refused}");
 }
 
 /// Nobody writes to such a device, so its time would be a promise that nothing holds.

@@ -2,11 +2,12 @@
 //! bounds, and what both machines show of it; and the same system with something that contradicts
 //! its description, which must not pass for a run that holds. A camera with 33 KB a millisecond
 //! beside a disk: no interval is missed, and each picture keeps its bound. A disk with 20 MB a
-//! second beside a CAN channel, and a recorder that writes to one (`blocks.rs`). Then the
-//! concentrator with 8 % of the processor for its bottom half: messages are told apart from what a
-//! wake-up costs anyway.
+//! second beside a CAN channel, and a recorder that writes to one (`blocks.rs`). A network device
+//! with 10,000 frames a second (`frames.rs`). Then the concentrator with 8 % of the processor for
+//! its bottom half: messages are told apart from what a wake-up costs anyway.
 
 mod blocks;
+mod frames;
 
 use super::{Effort, Progress, ReproductionReport, Row, boot};
 use diapason::console::Line;
@@ -190,6 +191,10 @@ pub(super) fn reproduce(
         progress.at("disks", done, machines.len());
         rows.extend(blocks::rows(&bench, machine, seconds, &mut table)?);
         rows.extend(blocks::recorder(&bench, machine, seconds, &mut table)?);
+    }
+    for (done, machine) in machines.iter().enumerate() {
+        progress.at("networks", done, machines.len());
+        rows.extend(frames::rows(&bench, machine, seconds, &mut table)?);
     }
     for (done, machine) in machines.iter().enumerate() {
         progress.at("shares", done, machines.len());

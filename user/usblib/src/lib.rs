@@ -4,8 +4,8 @@
 //! A service that only tells has an [`inlet`], and one that is asked and answers a [`UsbClient`].
 //! The reader of a `[[pipe]]` has an [`Inbox`], which measures what passes it. [`usb_open`] opens
 //! that of any device's endpoint, [`Pictures`] has those of a camera, and [`Blocks`] those of a
-//! disk. [`usb_open_to`] opens the pipe to any device's endpoint, and [`BlockWriter`] writes to a
-//! disk.
+//! disk. [`usb_open_to`] opens the pipe to any device's endpoint, [`BlockWriter`] writes to a disk,
+//! and [`network`] has the frames of a network device.
 //! The modules are the ends that are more than these.
 
 #![no_std]
@@ -16,6 +16,8 @@ mod block_writer;
 mod blocks;
 pub mod camera;
 mod client;
+mod frame_writer;
+mod frames;
 mod inbox;
 pub mod link;
 pub mod modes;

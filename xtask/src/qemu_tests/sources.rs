@@ -49,6 +49,18 @@ const STORED: &str = "a pipe to a disk keeps its bound beside a CAN channel";
 const STORES: u64 = 100;
 const DISK_PULLED: &str = "blocks for a disk that was pulled out are named as lost";
 
+const FRAMES: &str = "examples/frames.toml";
+const HEARD: &str = "a pipe of 10,000 frames a second from a network device keeps its bound";
+const FRAME_SECONDS: u64 = 4;
+/// The frames that come in a second.
+const FRAME_RATE: u64 = 10_000;
+const NETWORK_PULLED: &str = "frames of a network device that was pulled out are named as lost";
+
+const TALKER: &str = "tests/systems/frames-out.toml";
+const TOLD: &str = "a pipe to a network device keeps its bound beside a CAN channel";
+/// The frames that are written in a second.
+const TOLD_RATE: u64 = 200;
+
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::new(NAME, SYSTEM, kept) },
@@ -122,6 +134,23 @@ pub const TESTS: &[QemuTest] = &[
         faults: &["2s unplug disk 500ms"],
         ..QemuTest::simulated(DISK_PULLED, RECORDER, disk_pulled)
     },
+    QemuTest { horizon_ns: FRAME_SECONDS * 1_000_000_000, ..QemuTest::new(HEARD, FRAMES, heard) },
+    QemuTest {
+        horizon_ns: FRAME_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(HEARD, FRAMES, heard)
+    },
+    QemuTest {
+        horizon_ns: FRAME_SECONDS * 1_000_000_000,
+        faults: &["2s unplug adapter 500ms"],
+        ..QemuTest::simulated(NETWORK_PULLED, FRAMES, network_pulled)
+    },
+    QemuTest { horizon_ns: FRAME_SECONDS * 1_000_000_000, ..QemuTest::new(TOLD, TALKER, told) },
+    QemuTest {
+        horizon_ns: FRAME_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(TOLD, TALKER, told)
+    },
     QemuTest {
         horizon_ns: SECONDS * 1_000_000_000,
         faults: &["1s fast-clock sensor 5000"],
@@ -181,6 +210,19 @@ fn stored(boots: &[Observed]) -> Result<(), String> {
 fn disk_pulled(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.breaks("messages of record were lost")
+}
+
+fn heard(boots: &[Observed]) -> Result<(), String> {
+    comes(boots, "listener", (FRAME_SECONDS - 2) * FRAME_RATE)
+}
+
+fn network_pulled(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.breaks("messages of frames were lost")
+}
+
+fn told(boots: &[Observed]) -> Result<(), String> {
+    passes(boots, ("talker", true), (FRAME_SECONDS - 2) * TOLD_RATE)
 }
 
 /// Checks that a reader got so many messages of its pipe at least, and missed none.

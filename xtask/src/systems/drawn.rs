@@ -241,6 +241,8 @@ pub(crate) enum Gadget {
     SecondPictures(bool, DrawnSamples),
     /// A network whose other end answers echoes; work of its bottom half in microseconds.
     Network(u64),
+    /// A network device with a pipe from it or to it.
+    Frames(FramePipe, DrawnSamples),
 }
 
 /// A device whose endpoint is read.
@@ -277,10 +279,20 @@ pub(crate) struct DiskPipe {
     pub writes: bool,
 }
 
+/// The pipe of a network device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FramePipe {
+    /// The time from one frame to the next, in microseconds.
+    pub every: u64,
+    /// The pipe goes to the device.
+    pub writes: bool,
+}
+
 /// A pipe from a sensor to a reader of the program `sensor-pipe`, or from an endpoint to one of the
 /// program `packet-pipe`, or from a camera to one of the program `picture-pipe`, or from a disk to
-/// one of the program `block-pipe`; or one to an actuator from a writer of `packet-writer`, or to a
-/// disk from one of `block-writer`.
+/// one of the program `block-pipe`, or from a network device to one of the program `frame-pipe`; or
+/// one to an actuator from a writer of `packet-writer`, to a disk from one of `block-writer`, or to
+/// a network device from one of `frame-writer`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DrawnSamples {
     /// Longest work of the bottom half that moves a packet, in microseconds.
@@ -346,7 +358,8 @@ pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples
         | Gadget::Sink(_, samples)
         | Gadget::Pictures(_, samples)
         | Gadget::SecondPictures(_, samples)
-        | Gadget::Blocks(_, samples) => Some(samples),
+        | Gadget::Blocks(_, samples)
+        | Gadget::Frames(_, samples) => Some(samples),
         _ => None,
     })
 }

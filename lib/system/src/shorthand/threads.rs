@@ -26,7 +26,7 @@ const REST: Nanos = Nanos(1_000_000);
 
 /// The share of a bottom half of which nothing is promised, in per cent.
 const UNPROMISED: u64 = 10;
-/// That of the bottom half of a disk with a pipe.
+/// The share of the bottom half of a disk or of a network device with a pipe.
 const READ_AHEAD: u64 = 20;
 
 /// The longest and the shortest time of each work, as `diapason measure` counts them in QEMU, with
@@ -180,8 +180,11 @@ impl Server<'_> {
 
     /// Returns whether a bottom half carries pipes, or can.
     fn carries(&self, home: &Home) -> bool {
-        // A disk's wakes as often as the controller may interrupt, and not each needs a grant.
-        let in_turn = |source: &PipeSource| !matches!(source.form, MessageForm::Blocks(_));
+        // Those of a disk and of a network device wake as often as the controller may interrupt,
+        // and not each wake-up needs a grant.
+        let in_turn = |source: &PipeSource| {
+            !matches!(source.form, MessageForm::Blocks(_) | MessageForm::Frame(_))
+        };
         let mut sources = SOURCES.iter().filter(|source| in_turn(source));
         home.work == RECEIVE.work || sources.any(|source| source.home.vcpu == home.vcpu)
     }

@@ -19,7 +19,7 @@ pub const FRAME_MAX: u32 = 1514;
 /// Bytes of a frame's head: two addresses and a type.
 pub const FRAME_HEAD: u32 = 14;
 /// Transfers of a direction that are pending at once.
-const DEPTH: usize = 8;
+pub const DEPTH: usize = 32;
 const CLASS: [u8; 2] = [2, 6];
 /// Descriptor of the class that says which text is the address, and how long frames are.
 const ETHERNET: u8 = 15;

@@ -10,10 +10,11 @@ use diapason_abi::Nanos;
 
 /// Transfers kept pending. Each is one packet.
 pub const DEPTH: usize = 16;
-/// A device may have sent before it was read. The packets that it kept until then are old.
-/// They come within so many turns of the endpoint, or within this time if that is longer.
+/// The packets that a device kept before it was read are old. They come within so many turns of the
+/// endpoint, or within [`SETTLING`] if that is longer.
 const OLD: u64 = 32;
-const SETTLING: Nanos = Nanos::from_millis(100);
+/// The time for which packets are old, unless the turns of the endpoint are rare.
+pub const SETTLING: Nanos = Nanos::from_millis(100);
 
 /// An event of the endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -64,6 +64,14 @@ impl<D: Dma> Clients<D> {
         into
     }
 
+    /// Returns the eight bytes of a place from `offset` on, the least first, if there is memory.
+    pub fn word(&self, place: u32, offset: usize) -> Option<u64> {
+        let mut bytes = [0; 8];
+        let at = place as usize * self.unit + offset;
+        self.memory.as_ref()?.read(at as u64, &mut bytes);
+        Some(u64::from_le_bytes(bytes))
+    }
+
     /// Notes that a place is the controller's until [`Clients::take_back`].
     pub fn lend(&mut self, place: u32) {
         self.lent |= bit(place);

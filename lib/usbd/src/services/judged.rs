@@ -57,6 +57,11 @@ impl Judge {
         Some((self.shape?.bytes, Nanos(per.0 / messages.max(1))))
     }
 
+    /// Returns the place of the time in a message, if it has one.
+    pub fn stamp(&self) -> Option<usize> {
+        self.shape?.stamp
+    }
+
     /// Returns the first time at which one more message is within the contract, if there is one.
     pub fn opens(&self) -> Option<Nanos> {
         self.meter.as_ref().map(Meter::opens)

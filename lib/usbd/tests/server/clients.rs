@@ -130,7 +130,7 @@ struct Lender {
 
 impl Lender {
     fn ask(&mut self, what: u16, slot: u32, bytes: u16) {
-        self.asks.push(&network::Ask { slot, what, bytes }).unwrap();
+        self.asks.push(&network::Ask { slot, what, bytes, written: 0 }).unwrap();
     }
 
     fn news(&mut self) -> Vec<(u32, u32, u32)> {

@@ -6,6 +6,7 @@ mod channels;
 mod clients;
 mod endpoints;
 mod flexible;
+mod frames;
 mod ground;
 mod hubs;
 mod interfaces;

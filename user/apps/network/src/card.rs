@@ -24,14 +24,14 @@ pub(crate) struct Card {
     there: bool,
     change: Option<Change>,
     /// Slots for frames that come and that nobody has, as bits.
-    idle: u32,
+    idle: u128,
 }
 
 struct Outbox {
     network: Network,
     frame: [u8; FRAME_MAX],
     /// Slots for frames that go and that nobody has, as bits.
-    free: u32,
+    free: u128,
     /// The server is to be told that something was asked.
     asked: bool,
 }
@@ -40,8 +40,8 @@ impl Card {
     /// Returns the card without a device so far.
     pub fn open() -> Result<Card, Errno> {
         let frame = [0; FRAME_MAX];
-        let (idle, free) = ((1 << SENDING) - 1, !((1 << SENDING) - 1));
-        let outbox = Outbox { network: Network::open()?, frame, free, asked: false };
+        let idle = (1u128 << SENDING) - 1;
+        let outbox = Outbox { network: Network::open()?, frame, free: !idle, asked: false };
         Ok(Card { outbox, frame, there: false, change: None, idle })
     }
 

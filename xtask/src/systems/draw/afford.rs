@@ -141,7 +141,8 @@ fn seat(can: &mut Interface, name: &str, wanted: u64) {
             | (Gadget::Sink(_, samples), "use-sink" | "use-pair" | "watch-pair")
             | (Gadget::Pictures(_, samples), "use-camera")
             | (Gadget::SecondPictures(_, samples), "use-camera1")
-            | (Gadget::Blocks(_, samples), "use-disk") => return samples.server.hold(wanted),
+            | (Gadget::Blocks(_, samples), "use-disk")
+            | (Gadget::Frames(_, samples), "use-network") => return samples.server.hold(wanted),
             _ => {}
         }
     }

@@ -2,8 +2,8 @@
 
 use super::spread;
 use crate::systems::drawn::{
-    Budget, Commands, DiskPipe, DrawnOutput, DrawnPipe, DrawnSamples, Gadget, Interface, KBITS,
-    Onward, Sender, TRAFFIC, TURNS,
+    Budget, Commands, DiskPipe, DrawnOutput, DrawnPipe, DrawnSamples, FramePipe, Gadget, Interface,
+    KBITS, Onward, Sender, TRAFFIC, TURNS,
 };
 use diapason_random::Random;
 
@@ -160,7 +160,7 @@ fn classes(random: &mut Random) -> Vec<Gadget> {
         }
         false => Gadget::Disk(spread(random, 10, 3_000)),
     };
-    let all = [sensor, Gadget::Keyboard, disk, camera, Gadget::Network(spread(random, 5, 200))];
+    let all = [sensor, Gadget::Keyboard, disk, camera, network(random)];
     let mut some: Vec<Gadget> = all.into_iter().filter(|_| random.one_in(2)).collect();
     if random.one_in(2) {
         // The server's keyboard would take that of the pipe away.
@@ -168,6 +168,16 @@ fn classes(random: &mut Random) -> Vec<Gadget> {
         some.push(endpoint(random, keys));
     }
     some
+}
+
+/// Returns a network device, with a pipe or without one.
+fn network(random: &mut Random) -> Gadget {
+    if random.one_in(2) {
+        return Gadget::Network(spread(random, 5, 200));
+    }
+    let writes = random.one_in(2);
+    let every = random.pick(if writes { &[5_000, 10_000, 20_000] } else { &[200, 500, 1_000] });
+    Gadget::Frames(FramePipe { every, writes }, samples(random, 1_000 * every))
 }
 
 /// A pipe from an endpoint; from that of a keyboard only if there is no other keyboard.
@@ -253,6 +263,11 @@ mod tests {
         for writes in [false, true] {
             let is_it =
                 |gadget: &Gadget| matches!(gadget, Gadget::Blocks(it, _) if it.writes == writes);
+            assert!(share(|it| it.classes.iter().any(is_it)) > 30, "{writes}");
+        }
+        for writes in [false, true] {
+            let is_it =
+                |gadget: &Gadget| matches!(gadget, Gadget::Frames(it, _) if it.writes == writes);
             assert!(share(|it| it.classes.iter().any(is_it)) > 30, "{writes}");
         }
         for sender in [Sender::Keys, Sender::Interrupt, Sender::Bulk] {

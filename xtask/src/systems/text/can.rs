@@ -128,8 +128,16 @@ fn channels(can: &Interface, written: &[String]) -> usize {
 fn server(can: &Interface) -> String {
     let seconds = usize::from(can.second.is_some());
     let messages = 2 + seconds + can.classes.len();
-    let asked =
-        |class: &&Gadget| matches!(class, Gadget::Disk(_) | Gadget::Network(_) | Gadget::Sink(..));
+    let asked = |class: &&Gadget| {
+        matches!(
+            class,
+            Gadget::Disk(_)
+                | Gadget::Blocks(..)
+                | Gadget::Network(_)
+                | Gadget::Frames(..)
+                | Gadget::Sink(..)
+        )
+    };
     let sends = writers(can).count() > 0;
     let more = can.classes.iter().filter(asked).count() + usize::from(sends);
     let threads = messages + 2 * usize::from(can.tuned) + more + 1;
@@ -160,7 +168,10 @@ fn server(can: &Interface) -> String {
 /// Returns the classes that the server serves, in the order of its messages.
 fn settings(can: &Interface) -> String {
     let is_before = |class: &&Gadget| {
-        !matches!(class, Gadget::Network(_) | Gadget::Endpoint(..) | Gadget::Sink(..))
+        !matches!(
+            class,
+            Gadget::Network(_) | Gadget::Frames(..) | Gadget::Endpoint(..) | Gadget::Sink(..)
+        )
     };
     let (before, after): (Vec<Gadget>, Vec<Gadget>) = can.classes.iter().partition(is_before);
     let is_second = |class: &&Gadget| matches!(class, Gadget::SecondPictures(..));

@@ -1,7 +1,7 @@
 //! Devices beside the interface, each with its service and its client.
 
 use super::{quoted, vcpu, work};
-use crate::systems::drawn::{Budget, Commands, DiskPipe, DrawnSamples, Gadget, Sender};
+use crate::systems::drawn::{Budget, Commands, DiskPipe, DrawnSamples, FramePipe, Gadget, Sender};
 
 /// Returns the word in the names of a class.
 pub const fn word(class: Gadget) -> &'static str {
@@ -14,7 +14,7 @@ pub const fn word(class: Gadget) -> &'static str {
         Gadget::Disk(_) | Gadget::Blocks(..) => "disk",
         Gadget::Camera(_) | Gadget::Pictures(..) => "camera",
         Gadget::SecondPictures(..) => "camera1",
-        Gadget::Network(_) => "network",
+        Gadget::Network(_) | Gadget::Frames(..) => "network",
     }
 }
 
@@ -36,7 +36,8 @@ const fn shared(class: Gadget) -> &'static [&'static str] {
         | Gadget::Sink(..)
         | Gadget::Pictures(..)
         | Gadget::SecondPictures(..)
-        | Gadget::Blocks(..) => &[],
+        | Gadget::Blocks(..)
+        | Gadget::Frames(..) => &[],
         Gadget::Keyboard => &["keyboard", "keyboard.ready"],
         Gadget::Disk(_) => &["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"],
         Gadget::Camera(_) => &["camera", "camera.back", "camera.data", "camera.ready"],
@@ -57,7 +58,11 @@ pub const fn interval(class: Gadget) -> &'static str {
     match class {
         Gadget::Sensor | Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Keyboard => "990us",
         Gadget::Camera(_) | Gadget::Pictures(..) | Gadget::SecondPictures(..) => "490us",
-        Gadget::Disk(_) | Gadget::Blocks(..) | Gadget::Network(_) | Gadget::Sink(..) => "120us",
+        Gadget::Disk(_)
+        | Gadget::Blocks(..)
+        | Gadget::Network(_)
+        | Gadget::Frames(..)
+        | Gadget::Sink(..) => "120us",
     }
 }
 
@@ -69,10 +74,9 @@ fn size(name: &str) -> Option<(&'static str, bool)> {
         "camera" => ("12K", false),
         "camera.back" => ("8K", false),
         "camera.data" => ("256K", true),
-        "network.data" => ("64K", true),
-        "keyboard" | "disk.asks" | "disk.answers" | "network.asks" | "network.news" => {
-            ("4K", false)
-        }
+        "network.data" => ("256K", true),
+        "network.news" => ("16K", false),
+        "keyboard" | "disk.asks" | "disk.answers" | "network.asks" => ("4K", false),
         _ => return None,
     })
 }
@@ -110,6 +114,11 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         Gadget::Blocks(pipe, samples) => {
             return device(class, port) + &ended(name, blocks(pipe), pipe.writes, samples);
         }
+        Gadget::Frames(pipe, samples) => {
+            let [messages, program] = frames(pipe);
+            let messages = (&messages[..], &program[..]);
+            return device(class, port) + &ended(name, messages, pipe.writes, samples);
+        }
         Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
         Gadget::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
         Gadget::Disk(_) => ("10%", "60us", (1_300_000, 10_000_000), "disk-check", "[16]"),
@@ -125,6 +134,7 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         | Gadget::Pictures(..)
         | Gadget::SecondPictures(..)
         | Gadget::Blocks(..)
+        | Gadget::Frames(..)
         | Gadget::Keyboard => 20,
     };
     let uses = quoted(shared(class));
@@ -155,6 +165,8 @@ fn device(class: Gadget, port: usize) -> String {
     };
     let takes = match class {
         Gadget::Blocks(..) => String::from("takes = \"400us\"\n"),
+        Gadget::Frames(FramePipe { writes: true, .. }, _) => String::from("takes = \"200us\"\n"),
+        Gadget::Frames(FramePipe { every, .. }, _) => format!("gap = \"{every}us\"\n"),
         // The server could take an instrument for it, if it did not know its numbers.
         Gadget::Sink(Commands { busy, pair, .. }, _) => {
             let product = if pair { 4 } else { 3 };
@@ -169,14 +181,14 @@ fn device(class: Gadget, port: usize) -> String {
 }
 
 /// The words of a pipe about its messages, and its reader with the reader's arguments.
-type Messages = (&'static str, &'static str);
+type Messages<'t> = (&'t str, &'t str);
 
 /// The messages of a sensor.
-const SAMPLES: Messages =
+const SAMPLES: Messages<'static> =
     ("period = \"2500us\"\nbytes = 512\nstamp = 16", "program = \"sensor-pipe\"\narguments = [0]");
 
 /// Returns the messages of a camera that is asked for its slow pictures, or not.
-const fn pictures(slow: bool) -> Messages {
+const fn pictures(slow: bool) -> Messages<'static> {
     const READER: &str = "program = \"picture-pipe\"\narguments = [0]";
     match slow {
         true => ("period = \"33333us\"\nbytes = 614400", READER),
@@ -188,7 +200,7 @@ const fn pictures(slow: bool) -> Messages {
 const SECOND_READER: &str = "program = \"picture-pipe\"\narguments = [0, 0, 1]";
 
 /// Returns the messages of the pipe of a disk.
-const fn blocks(pipe: DiskPipe) -> Messages {
+const fn blocks(pipe: DiskPipe) -> Messages<'static> {
     const FAST: &str = "period = \"8ms\"\nbytes = 65536";
     const SLOW: &str = "period = \"16ms\"\nbytes = 16384";
     match (pipe.fast, pipe.writes) {
@@ -199,8 +211,23 @@ const fn blocks(pipe: DiskPipe) -> Messages {
     }
 }
 
+/// Returns the messages of the pipe of a network device.
+fn frames(pipe: FramePipe) -> [String; 2] {
+    let FramePipe { every, writes } = pipe;
+    let [shape, program] = match writes {
+        false => ["bytes = 256\nstamp = 24", "program = \"frame-pipe\"\narguments = [0]"],
+        true => {
+            return [
+                format!("period = \"{every}us\"\nbytes = 1514"),
+                format!("program = \"frame-writer\"\narguments = [0, {every}, 1514]"),
+            ];
+        }
+    };
+    [format!("period = \"{every}us\"\n{shape}"), program.to_owned()]
+}
+
 /// Returns the messages of an endpoint.
-const fn packets(sender: Sender) -> Messages {
+const fn packets(sender: Sender) -> Messages<'static> {
     match sender {
         Sender::Keys => (
             "period = \"50ms\"\nendpoint = 1\nbytes = 8",
@@ -218,12 +245,17 @@ const fn packets(sender: Sender) -> Messages {
 }
 
 /// The pipe from a device, its reader, and the bottom half between them.
-fn read(name: &str, messages: Messages, samples: DrawnSamples) -> String {
+fn read(name: &str, messages: Messages<'_>, samples: DrawnSamples) -> String {
     ended(name, messages, false, samples)
 }
 
 /// The pipe from a device or to it, its reader or writer, and the bottom half between them.
-fn ended(name: &str, (messages, program): Messages, writes: bool, samples: DrawnSamples) -> String {
+fn ended(
+    name: &str,
+    (messages, program): Messages<'_>,
+    writes: bool,
+    samples: DrawnSamples,
+) -> String {
     let (way, end) = if writes { ("to", "writer") } else { ("from", "reader") };
     let DrawnSamples { half, share, work: declared, takes, server, replenishments } = samples;
     let list = format!("replenishments = {replenishments}\n");
@@ -235,7 +267,7 @@ fn ended(name: &str, (messages, program): Messages, writes: bool, samples: Drawn
     // Some hear of an interrupt, and look after their pace. That of a disk hears asks besides.
     let every = match name {
         "camera" | "camera1" => "240us",
-        "disk" => "60us",
+        "disk" | "network" => "60us",
         _ => "990us",
     };
     format!(

@@ -5,7 +5,7 @@ use super::Pipe;
 use crate::class::{Request, TransferFault};
 
 /// Transfers that wait or are pending.
-pub const ROOM: usize = 64;
+pub const ROOM: usize = 128;
 
 /// A piece of shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

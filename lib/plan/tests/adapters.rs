@@ -1,0 +1,121 @@
+//! The bill of a pipe of a network device, and ways in which a description could make it lie.
+
+use diapason_abi::Nanos;
+use diapason_pipe::bill::{Bill, What};
+use diapason_plan::Plan;
+use diapason_plan::pipes::NoBill;
+use diapason_system::parse;
+
+/// 10,000 frames a second beside a CAN channel and three tasks that never stop.
+const TEXT: &str = include_str!("../../../examples/frames.toml");
+
+fn planned(changes: &[(&str, &str)]) -> Plan {
+    let mut text = TEXT.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    let system = parse("frames.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    Plan::of(&system)
+}
+
+/// Returns the bills of the frames and of the CAN channel after these changes of the description,
+/// which holds.
+fn bills(changes: &[(&str, &str)]) -> [Bill; 2] {
+    let plan = planned(changes);
+    assert!(plan.holds(), "{:?}", plan.findings);
+    [0, 1].map(|pipe| *plan.pipes[pipe].bill.as_ref().expect("it has a bill"))
+}
+
+/// Returns why the pipe has no bound after these changes, and the remedy.
+fn none(changes: &[(&str, &str)]) -> (String, String) {
+    match &planned(changes).pipes[0].bill {
+        Err(NoBill::Missing(what, remedy)) => (what.clone(), remedy.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+const GAP: (&str, &str) = ("gap = \"100us\"", "gap = \"5ms\"");
+const PERIOD: (&str, &str) = ("period = \"100us\"", "period = \"5ms\"");
+const BYTES: &str = "bytes = 256 ";
+const LISTEN: &str = "budget = \"100us\"\nperiod = \"1ms\"";
+
+/// The words of a writer instead of those of the reader.
+const WRITTEN: [(&str, &str); 6] = [
+    ("from = \"adapter\"", "to = \"adapter\""),
+    ("reader = \"listener\"", "writer = \"listener\""),
+    ("stamp = 24 ", "# "),
+    ("gap = \"100us\"", "takes = \"200us\""),
+    PERIOD,
+    ("latency = \"5ms\"", "latency = \"900ms\""),
+];
+
+/// Returns the bill of a pipe to the device after these changes, or why there is none.
+fn written(changes: &[(&str, &str)]) -> Result<Bill, String> {
+    let changes: Vec<(&str, &str)> = WRITTEN.iter().chain(changes).copied().collect();
+    match &planned(&changes).pipes[0].bill {
+        Ok(bill) => Ok(*bill),
+        Err(NoBill::Missing(what, remedy)) => Err(format!("{what}: {remedy}")),
+        Err(NoBill::Refused(refusal)) => Err(refusal.to_string()),
+    }
+}
+
+#[test]
+fn a_frame_takes_the_time_of_its_packets_and_of_an_empty_one_behind_full_ones() {
+    let bus = |bytes: &str| bills(&[GAP, PERIOD, (BYTES, bytes)])[0].value(What::Bus);
+    let [one, two, three] = ["bytes = 511 ", "bytes = 512 ", "bytes = 1024 "].map(bus);
+    assert_eq!(bus("bytes = 256 "), bus("bytes = 256 "));
+    assert!(one < two && two < three, "{one} {two} {three}");
+    assert!(two >= bus("bytes = 513 "), "an empty packet takes no longer than one with a byte");
+    let [bill, _] = bills(&[]);
+    assert_eq!(bill.items().iter().map(|item| item.value.0).sum::<u64>(), bill.total.0);
+    assert!(bill.total < Nanos::from_millis(5), "{bill}");
+}
+
+#[test]
+fn more_than_the_pipe_says_is_refused_with_what_it_would_have_to_say() {
+    let (what, remedy) = none(&[("period = \"100us\"", "period = \"101us\"")]);
+    assert!(what.contains("`adapter` has one every 100.000 us"), "{what}");
+    assert!(remedy.contains("period = \"100000ns\""), "{remedy}");
+    let (what, remedy) = none(&[(BYTES, "bytes = 255 "), ("stamp = 24", "stamp = 16")]);
+    assert!(what.contains("frames of `adapter` have 256"), "{what}");
+    assert!(remedy.contains("bytes = 256"), "{remedy}");
+}
+
+#[test]
+fn a_reader_that_keeps_places_for_too_long_is_refused() {
+    let bursts = [("stamp = 24 ", "burst = 8\nstamp = 24 "), ("\"20%\"", "\"25%\"")];
+    let (what, remedy) = none(&bursts);
+    assert!(what.contains("`frames` may lack places"), "{what}");
+    assert!(remedy.contains("give `listener` a larger budget"), "{remedy}");
+    let slow = [(LISTEN, "budget = \"300us\"\nperiod = \"5ms\""), ("latency = \"5ms\"", "")];
+    let seldom = [GAP, PERIOD, slow[0], slow[1]];
+    let [bill, _] = bills(&seldom);
+    assert!(bill.total > Nanos::from_millis(5), "its places are away as long, and it needs fewer");
+}
+
+#[test]
+fn nothing_else_delays_the_reader() {
+    let shared = [("vcpu = \"spin-0\"", "vcpu = \"listen\"")];
+    assert!(none(&shared).0.contains("`listener` shares its VCPU"));
+    assert!(!planned(&[("work = \"2us\"", "work = \"120us\"")]).holds());
+    let disk = "[[usb]]\nname = \"stick\"\non = \"xhci\"\nport = 3\nmodel = \"disk\"\n\n\
+                [[pipe]]\nname = \"brakes\"";
+    let [beside, _] = bills(&[("[[pipe]]\nname = \"brakes\"", disk)]);
+    assert!(beside.value(What::Bus) > bills(&[])[0].value(What::Bus), "it owes a disk its turn");
+}
+
+#[test]
+fn a_written_frame_has_the_time_of_its_device_and_waits_for_the_one_before() {
+    let bill = written(&[]).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(bill.value(What::Device), Nanos::from_micros(200));
+    assert_eq!(bill.items().iter().map(|item| item.value.0).sum::<u64>(), bill.total.0);
+    let patient = written(&[("takes = \"200us\"", "takes = \"700us\"")]).expect("a bill");
+    assert!(patient.total >= bill.total + Nanos::from_micros(500), "{patient}");
+    let long = written(&[(BYTES, "bytes = 1514 ")]).expect("a bill");
+    assert!(long.value(What::Bus) > bill.value(What::Bus), "{long}");
+    let why = written(&[("period = \"5ms\"", "period = \"2ms\"")]).expect_err("too often");
+    let fits = why.split("period = \"").nth(1).and_then(|it| it.split('"').next());
+    let fits = format!("period = \"{}\"", fits.expect("a period"));
+    written(&[("period = \"5ms\"", &fits)]).unwrap_or_else(|why| panic!("{fits}: {why}"));
+}

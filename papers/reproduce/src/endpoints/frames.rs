@@ -1,0 +1,49 @@
+//! The pipe from a USB network device: 10,000 frames a second beside a CAN channel and three tasks.
+
+use super::{Bench, Measured, NOTICED, START, rings};
+use crate::report::Row;
+use diapason::Failure;
+use diapason::table::TextTable;
+
+/// The description, the pipe of the network device, and its reader.
+const PATH: &str = "examples/frames.toml";
+const FRAMES: &str = "frames";
+const READER: &str = "listener";
+/// Frames a second that have to be read.
+const RATE: f64 = 10e3;
+/// The time from one frame to the next, in ns, of a sender that breaks the promise.
+const HASTY: u64 = 80_000;
+/// The time that a reader takes besides for each frame, in us, if it breaks its promise.
+const READER_TAKES: u64 = 70;
+
+/// Runs the system, and its description's lies in the simulator.
+pub(super) fn rows(
+    bench: &Bench,
+    machine: &str,
+    seconds: u64,
+    table: &mut TextTable,
+) -> Result<Vec<Row>, Failure> {
+    let system = diapason::describe::describe(&bench.workspace.root().join(PATH))?;
+    let session = bench.session(system.clone(), seconds)?;
+    let Measured { seen, mut rows, .. } =
+        bench.measure(&session, ("network.", machine, seconds), table)?;
+    let pipes = session.system.pipes.iter().zip(seen);
+    for (_, seen) in pipes.filter(|(pipe, _)| pipe.name == FRAMES) {
+        let rate = seen.messages as f64 / (seconds - START) as f64;
+        let row = Row::numbers(&format!("network.{machine}.rate"), "frames/s", None, rate);
+        rows.push(row.holds(rate >= RATE).note("at least 10,000 have to be read"));
+    }
+    if machine == "sim" {
+        let mut hasty = system.clone();
+        let plugs = hasty.usb.iter_mut().filter(|plug| plug.gap_ns.is_some());
+        plugs.for_each(|plug| plug.gap_ns = Some(HASTY));
+        let hasty = bench.session(hasty, NOTICED)?;
+        rows.push(rings(&hasty, FRAMES, ("hasty-frames", "pipe-contract"))?);
+        let mut starved = system;
+        let readers = starved.processes.iter_mut().filter(|it| it.name == READER);
+        readers.for_each(|reader| reader.arguments[1] = READER_TAKES);
+        let starved = bench.session(starved, NOTICED)?;
+        rows.push(rings(&starved, FRAMES, ("starved-frames", "pipe-late"))?);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,170 @@
+//! The writing end of a `[[pipe]]` to a network device.
+
+use crate::answered::{Answer, Answers, WrittenEnd};
+use crate::network;
+use diapason_abi::{Errno, Nanos};
+use diapason_contract::network::{
+    ASKED, ASKS, Ask, DATA, FRAME_MAX, GONE, News, OUTSIDE, READY, RECORDS, SEND, SENT, SLOTS,
+    STATE, TOLD,
+};
+use diapason_contract::source::PipeSource;
+use diapason_contract::threads::ServiceKind;
+use diapason_pipe::Writer;
+use diapason_rt::memory::DmaSegment;
+use diapason_rt::sync::Semaphore;
+use diapason_rt::{pipe, time};
+
+/// Why a frame was not written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotSent {
+    /// There is no device so far.
+    NoDevice,
+    /// Every place has a frame that the device has not taken.
+    Full,
+    /// The frame is longer than any frame.
+    Length,
+}
+
+/// The place of a frame, which the caller fills.
+pub struct FramePlace<'w> {
+    data: &'w DmaSegment,
+    slot: u32,
+    /// The address of the device, which frames from it bear.
+    pub address: [u8; 6],
+}
+
+/// The writer of a network device.
+///
+/// It measures what it writes and reports once a second, in whatever call its program is then. So
+/// its program calls [`FrameWriter::write`] or [`FrameWriter::answer`] at least that often.
+pub struct FrameWriter {
+    asks: Writer<'static, Ask, RECORDS>,
+    answers: Answers<News, RECORDS>,
+    asked: Semaphore,
+    data: DmaSegment,
+    /// Slots without a frame, as bits.
+    free: u128,
+    /// The address of the device, if it is there.
+    device: Option<[u8; 6]>,
+}
+
+impl Answer for News {
+    fn end(&self) -> Option<WrittenEnd> {
+        let News { taken, time, begun, status, flags, .. } = *self;
+        (flags & SENT != 0).then_some(WrittenEnd {
+            written: time,
+            taken: begun,
+            ended: taken,
+            status,
+            outside: u32::from(flags & OUTSIDE != 0),
+        })
+    }
+}
+
+impl FramePlace<'_> {
+    /// Writes bytes of the frame from `offset` on, which is a multiple of four.
+    ///
+    /// # Panics
+    /// The bytes are beyond the longest frame.
+    pub fn put(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= FRAME_MAX, "bytes beyond the frame");
+        network::write(self.data, (self.slot, offset), bytes);
+    }
+}
+
+impl FrameWriter {
+    /// Opens the pipe to the network device.
+    ///
+    /// # Errors
+    /// None for what the description grants.
+    pub fn open() -> Result<FrameWriter, Errno> {
+        Ok(FrameWriter {
+            asks: pipe::writer(ASKS)?,
+            answers: Answers::of(ServiceKind::Networks, [TOLD, READY])?,
+            asked: Semaphore::open(ASKED)?,
+            data: DmaSegment::attach(DATA)?,
+            free: u128::MAX >> (u128::BITS - SLOTS),
+            device: None,
+        })
+    }
+
+    /// Returns what the driver says of network devices, and the name of the work that is done for
+    /// one frame.
+    #[must_use]
+    pub const fn source(&self) -> &'static PipeSource {
+        self.answers.source
+    }
+
+    /// Writes a frame of so many bytes, which `fill` puts into its place. Does not wait, and takes
+    /// in the answers to those before.
+    ///
+    /// # Errors
+    /// Nothing was written, and `fill` was not called.
+    pub fn write(
+        &mut self,
+        bytes: usize,
+        fill: impl FnOnce(&FramePlace<'_>),
+    ) -> Result<(), NotSent> {
+        while self.take().is_some() {}
+        let filled = self.place(bytes).map(|place| {
+            fill(&place);
+            place.slot
+        });
+        let written = filled.and_then(|slot| self.send(slot, bytes as u16));
+        self.answers.fill();
+        self.answers.look(time::now());
+        written
+    }
+
+    /// Returns the next answer to a frame. Waits for it until `deadline`.
+    ///
+    /// # Errors
+    /// `TimedOut` if none came, or `Gone` if a semaphore was deleted.
+    pub fn answer(&mut self, deadline: Nanos) -> Result<News, Errno> {
+        loop {
+            self.answers.look(time::now());
+            if let Some(answer) = self.take() {
+                return Ok(answer);
+            }
+            self.answers.wait(deadline)?;
+        }
+    }
+
+    /// Returns the place of the next frame.
+    fn place(&self, bytes: usize) -> Result<FramePlace<'_>, NotSent> {
+        if bytes > FRAME_MAX {
+            return Err(NotSent::Length);
+        }
+        let address = self.device.ok_or(NotSent::NoDevice)?;
+        if self.free == 0 {
+            return Err(NotSent::Full);
+        }
+        Ok(FramePlace { data: &self.data, slot: self.free.trailing_zeros(), address })
+    }
+
+    fn send(&mut self, slot: u32, bytes: u16) -> Result<(), NotSent> {
+        let ask = Ask { what: SEND, slot, bytes, written: time::now().0 };
+        self.asks.push(&ask).map_err(|_| NotSent::Full)?;
+        self.free &= !(1 << slot);
+        self.answers.open += 1;
+        // At its limit it has been given often enough.
+        let _ = self.asked.give();
+        Ok(())
+    }
+
+    /// Takes in news up to the first answer to a frame.
+    fn take(&mut self) -> Option<News> {
+        loop {
+            let news = self.answers.take()?;
+            match news.what {
+                STATE => self.device = Some(news.address),
+                GONE => self.device = None,
+                _ if news.flags & SENT != 0 => {
+                    self.free |= 1u128.checked_shl(news.slot).unwrap_or(0);
+                    return Some(news);
+                }
+                _ => {}
+            }
+        }
+    }
+}
