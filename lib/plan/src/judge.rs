@@ -23,7 +23,7 @@ use diapason_system::{Diagnostics, FarPipe, System};
 use std::sync::OnceLock;
 
 /// Returns the plan of one core, without what is judged last.
-fn of_plant(plant: &Plant<'_>, costs: &KernelTimes, jobs: Jobs) -> Plan {
+fn of_plant(plant: &Plant<'_>, costs: &KernelTimes, jobs: &Jobs) -> Plan {
     let Plant { system, core, mutexes, .. } = *plant;
     let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
     let pipes = pipes::pipes(plant);
@@ -31,10 +31,10 @@ fn of_plant(plant: &Plant<'_>, costs: &KernelTimes, jobs: Jobs) -> Plan {
         chains: chains::chains(plant, &pipes),
         buses: bus::buses(system),
         modes: modes::modes(system),
-        cans: can::plans(plant, &pipes, &jobs),
+        cans: can::plans(plant, &pipes, jobs),
         pipes,
         far: Vec::new(),
-        jobs,
+        jobs: jobs.clone(),
         sockets: sockets::sockets(plant),
         came: sockets::came(plant),
         tuned: tuned::tuned(plant),
@@ -89,17 +89,19 @@ impl Plan {
             })
             .unzip();
         let late: Vec<System> = parts()
-            .zip(&mutexes)
-            .map(|(((system, core), costs), mutexes)| {
-                Plant::new(system, core, costs, mutexes).with_lateness()
+            .zip(mutexes.iter().zip(&jobs))
+            .map(|(((system, core), costs), (mutexes, jobs))| {
+                Plant::new(system, core, costs, mutexes).with_jobs(jobs).with_lateness()
             })
             .collect();
         let plants = || {
-            let parts = late.iter().zip(&cores).zip(&costs).zip(&mutexes);
-            parts.map(|(((system, core), costs), mutexes)| Plant::new(system, core, costs, mutexes))
+            let parts = late.iter().zip(&cores).zip(&costs).zip(mutexes.iter().zip(&jobs));
+            parts.map(|(((system, core), costs), (mutexes, jobs))| {
+                Plant::new(system, core, costs, mutexes).with_jobs(jobs)
+            })
         };
         let all: Vec<Plant<'_>> = plants().collect();
-        let each = plants().zip(costs.iter().zip(jobs));
+        let each = plants().zip(costs.iter().zip(&jobs));
         let mut plans: Vec<Plan> =
             each.map(|(plant, (costs, jobs))| of_plant(&plant.among(&all), costs, jobs)).collect();
         let far: Vec<Vec<FarPiped>> = systems.iter().map(|it| far(it, &plans)).collect();

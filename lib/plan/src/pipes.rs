@@ -11,6 +11,7 @@ use crate::calls::Calls;
 use crate::core::Core;
 use crate::driver::{Driver, apart};
 use crate::endpoints;
+use crate::jobs::{JobBound, Jobs, NoJob};
 use crate::missing::{self, Missing};
 use crate::mutexes::Mutexes;
 use crate::pictures;
@@ -105,6 +106,8 @@ pub(crate) struct Plant<'a> {
     pub(crate) mutexes: &'a Mutexes<'a>,
     /// All cores of the host, if readers of its pipes may be on others.
     pub(crate) cores: &'a [Plant<'a>],
+    /// By place of a Main VCPU, the bound of its job, as far as it is known.
+    pub(crate) jobs: &'a [Option<Result<JobBound, NoJob>>],
 }
 
 /// The way of a device's messages to the server.
@@ -126,7 +129,12 @@ impl<'a> Plant<'a> {
         costs: &KernelTimes,
         mutexes: &'a Mutexes<'a>,
     ) -> Plant<'a> {
-        Plant { system, core, calls: Calls::new(costs), mutexes, cores: &[] }
+        Plant { system, core, calls: Calls::new(costs), mutexes, cores: &[], jobs: &[] }
+    }
+
+    /// Returns it with the bounds of its jobs.
+    pub(crate) fn with_jobs(self, jobs: &'a Jobs) -> Plant<'a> {
+        Plant { jobs, ..self }
     }
 
     /// Returns it with what is known of all cores of its host.

@@ -101,7 +101,7 @@ impl Plant<'_> {
         let (_, process) = self.end(pipe)?;
         let writer = own_supply(process, self.system, self.core)?;
         let told = self.calls.of(CallNumber::SemUnlock);
-        let told = self.reporting(process, &writer).any(told);
+        let told = self.reporting(process, &writer).any(told).min(self.job_of(process));
         let own = Bucket { jitter: self.lateness(index)?, ..contract(pipe) };
         // The thread that hears of writes may have begun to rest.
         let rest = self.driver(pipe).home.pace;
@@ -158,6 +158,9 @@ impl Plant<'_> {
     /// a row are therefore apart by the period less the lateness at least, and `k` of them by
     /// `k - 1` periods less the lateness: the contract of the period with that jitter.
     ///
+    /// If the description says how much budget a job uses, a packet is also written before its job
+    /// is done.
+    ///
     /// The packets of a chain have no such job. The chain has to keep them apart by the period.
     pub(crate) fn lateness(&self, index: usize) -> Result<Nanos, Missing> {
         let pipe = &self.system.pipes[index];
@@ -170,7 +173,7 @@ impl Plant<'_> {
         let writer = own_supply(process, self.system, self.core)?;
         let calls = [CallNumber::JobWait, CallNumber::SemUnlock].map(|call| self.calls.of(call));
         let job = self.work_of_end(pipe)? + calls[0] + calls[1];
-        let late = self.reporting(process, &writer).any(job);
+        let late = self.reporting(process, &writer).any(job).min(self.job_of(process));
         let period = contract(pipe).per;
         if late < period {
             return Ok(late);
@@ -182,6 +185,15 @@ impl Plant<'_> {
             human(period.0)
         );
         Err((what, format!("give `{name}` a larger budget, a shorter `work` or a longer period")))
+    }
+
+    /// Returns how long a job of a process takes at most, from when it begins until it is done.
+    /// [`Nanos::FOREVER`] if the description does not bound its jobs.
+    fn job_of(&self, process: u16) -> Nanos {
+        let vcpu = self.system.processes[usize::from(process)].vcpu;
+        let place = self.core.mains.iter().position(|number| Some(*number) == vcpu);
+        let job = place.and_then(|place| self.jobs.get(place)?.as_ref()?.as_ref().ok());
+        job.map_or(Nanos::FOREVER, |job| job.done)
     }
 
     /// Checks that a packet has ended before the next one is written.

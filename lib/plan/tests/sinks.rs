@@ -217,3 +217,25 @@ fn a_bottom_half_that_is_woken_more_often_than_its_interval_says_has_no_bound() 
     assert!(none(&seldom).contains("at most `interval = \"125.000 us\"`"), "{}", none(&seldom));
     bill(&[("interval = \"60us\"\nwakes = 2", "interval = \"125us\"\nwakes = 2")]);
 }
+
+/// A job that waits for nothing but what is more urgent has written its packet when it is done.
+#[test]
+fn a_packet_is_written_before_its_job_is_done() {
+    const WRITER: &str = "budget = \"100us\"\nperiod = \"2500us\"";
+    let plan = |job: &str| {
+        let with = format!("{WRITER}\njob = \"{job}\"\ninterval = \"20ms\"");
+        let plan = planned(&[(WRITER, &with)]);
+        assert!(plan.holds(), "{:?}", plan.findings);
+        plan
+    };
+    let anywhere = planned(&[]);
+    let (short, long) = (plan("50us"), plan("80us"));
+    for (job, other) in [(&short, &long), (&long, &anywhere)] {
+        let [bill, longer] = [job, other].map(|plan| *plan.pipes[0].bill.as_ref().unwrap());
+        assert!(bill.value(What::Written) < longer.value(What::Written), "{bill} {longer}");
+        let late = |plan: &Plan| plan.system().pipes[0].jitter_ns;
+        assert!(late(job) < late(other), "the server holds the writer to less");
+    }
+    let done = short.jobs.iter().flatten().next().expect("a job").as_ref().expect("a bound").done;
+    assert_eq!(short.system().pipes[0].jitter_ns, done.0);
+}
