@@ -215,6 +215,8 @@ struct Seen {
     messages: u64,
     lost: u64,
     longest: Nanos,
+    /// The fewest messages between two reports, which come once a second.
+    fewest: u64,
 }
 
 impl Seen {
@@ -225,7 +227,8 @@ impl Seen {
         let truth = promise.place.and_then(|place| *run.outcome.truth.get(place)?);
         let measured = row.whole_max_ns + promise.least_ns;
         let longest = Nanos(truth.map_or(measured, |truth| truth.longest_ns));
-        Ok(Seen { messages: row.messages, lost: row.lost, longest })
+        let fewest = row.between.map_or(0, |(fewest, _)| fewest);
+        Ok(Seen { messages: row.messages, lost: row.lost, longest, fewest })
     }
 
     fn rows(&self, promise: &PipePromise, machine: &str, expected: u64) -> [Row; 2] {

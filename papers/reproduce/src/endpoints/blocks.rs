@@ -1,7 +1,7 @@
 //! The pipe from a disk: 20 MB a second beside a CAN channel, and what the disk costs that channel.
 //! The pipe to a disk: what a recorder writes, beside the same channel.
 
-use super::{Bench, Measured, NOTICED, START, rings};
+use super::{Bench, Measured, NOTICED, rings};
 use crate::report::Row;
 use diapason::Failure;
 use diapason::session::Session;
@@ -42,10 +42,9 @@ pub(super) fn rows(
         bench.measure(&session, ("disk.", machine, seconds), table)?;
     let pipes = session.system.pipes.iter().zip(seen);
     for (pipe, seen) in pipes.filter(|(pipe, _)| pipe.name == BLOCKS) {
-        let (bytes, time) = (pipe.shape.bytes as f64, (seconds - START) as f64);
-        let rate = seen.messages as f64 * bytes / time;
+        let rate = seen.fewest as f64 * pipe.shape.bytes as f64;
         let row = Row::numbers(&format!("disk.{machine}.rate"), "MB/s", None, rate / 1e6);
-        rows.push(row.holds(rate >= RATE).note("at least 20 have to be read"));
+        rows.push(row.holds(rate >= RATE).note("at least 20 have to be read in each second"));
     }
     if machine == "sim" {
         rows.push(owed(&system)?);

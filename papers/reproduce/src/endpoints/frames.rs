@@ -1,6 +1,6 @@
 //! The pipe from a USB network device: 10,000 frames a second beside a CAN channel and three tasks.
 
-use super::{Bench, Measured, NOTICED, START, rings};
+use super::{Bench, Measured, NOTICED, rings};
 use crate::report::Row;
 use diapason::Failure;
 use diapason::table::TextTable;
@@ -29,9 +29,12 @@ pub(super) fn rows(
         bench.measure(&session, ("network.", machine, seconds), table)?;
     let pipes = session.system.pipes.iter().zip(seen);
     for (_, seen) in pipes.filter(|(pipe, _)| pipe.name == FRAMES) {
-        let rate = seen.messages as f64 / (seconds - START) as f64;
+        let rate = seen.fewest as f64;
         let row = Row::numbers(&format!("network.{machine}.rate"), "frames/s", None, rate);
-        rows.push(row.holds(rate >= RATE).note("at least 10,000 have to be read"));
+        rows.push(
+            row.holds(rate + 1.0 >= RATE)
+                .note("the fewest in a second; 10,000 come, and one may come just after a report"),
+        );
     }
     if machine == "sim" {
         // The plan has another device than the run.
