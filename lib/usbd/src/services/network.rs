@@ -93,6 +93,15 @@ const fn bit(slot: u32) -> u128 {
     if slot < SLOTS { 1 << slot } else { 0 }
 }
 
+/// Returns the slots of these bits.
+fn slots(mut bits: u128) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        let slot = (bits != 0).then(|| bits.trailing_zeros())?;
+        bits &= bits - 1;
+        Some(slot)
+    })
+}
+
 /// The time of a record in 32 bits.
 fn narrow(time: Nanos) -> u32 {
     u32::try_from(time.0).unwrap_or(u32::MAX)
@@ -186,7 +195,7 @@ impl<P: Platform> Network<P> {
     /// Gives back the slots of `among` that the controller does not have, and returns the others.
     fn drop_slots(&mut self, among: u128, now: Nanos) -> u128 {
         let mut left = among;
-        for slot in (0..SLOTS).filter(|slot| among & bit(*slot) != 0) {
+        for slot in slots(among) {
             if !self.clients.has_lent(slot) {
                 left &= !bit(slot);
                 self.give_back(slot, DROPPED, now);
@@ -279,8 +288,7 @@ impl<P: Platform> Network<P> {
 
     /// Lends the device the slots that it is to have next, if the controller has let go of them.
     fn lend_again(&mut self, class: &mut Ethernet, now: Nanos) {
-        let again = self.again;
-        for slot in (0..SLOTS).filter(|slot| again & bit(*slot) != 0) {
+        for slot in slots(self.again) {
             if !self.clients.has_lent(slot) && class.lend(slot, SLOT_BYTES) {
                 self.again &= !bit(slot);
                 self.settled.get_or_insert(now + SETTLING);
