@@ -201,7 +201,7 @@ fn a_frame_that_is_written_is_answered_with_its_times_and_judged() {
     assert_eq!(with(&piped.news(), OUTSIDE), 1, "nobody writes tomorrow");
 }
 
-/// Whatever an end asks for, and whenever the device goes, a reader that begins has all slots lent.
+/// A reader that begins has all slots lent, whatever an end asked for before.
 #[test]
 fn nonsense_of_an_end_harms_no_successor() {
     for seed in 0..40 {
