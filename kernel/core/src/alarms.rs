@@ -110,9 +110,21 @@ impl Alarms {
         }
     }
 
-    /// Forgets the alarm of `thread`, which is set.
+    /// Forgets the alarm of `thread`, which is set. Mostly it is the only one of its group.
     #[inline(never)]
     pub fn cancel(&mut self, threads: &mut Threads<'_>, thread: ThreadId) {
+        let Alarm { left, above, group, .. } = threads[thread].alarm;
+        // The left side is never the less deep one.
+        if left.is_some() || above.is_some() {
+            return self.take_out(threads, thread);
+        }
+        threads[thread].alarm = Alarm::UNSET;
+        self.lead(threads, group, ThreadId::NONE);
+    }
+
+    /// Forgets the alarm of `thread`, whichever place in a heap it has.
+    #[inline(never)]
+    fn take_out(&mut self, threads: &mut Threads<'_>, thread: ThreadId) {
         let Alarm { left, right, above, group, .. } = threads[thread].alarm;
         threads[thread].alarm = Alarm::UNSET;
         // The left side is never the less deep one.
@@ -246,6 +258,7 @@ pub(crate) struct Wakes {
 impl Wakes {
     const NEVER: Wakes = Wakes { tree: [Nanos::FOREVER; 2 * VCPUS], leaves: 1 };
 
+    #[inline(always)]
     fn node(&self, at: usize) -> Nanos {
         self.tree[at % (2 * VCPUS)]
     }
@@ -257,13 +270,21 @@ impl Wakes {
     }
 
     /// That of one rank.
+    #[inline(always)]
     pub fn of(&self, rank: u8) -> Nanos {
         self.node(usize::from(self.leaves) + usize::from(rank))
     }
 
     /// Changes the time of one rank. Returns whether the earliest time of all has changed.
-    #[inline(never)]
+    #[inline(always)]
     pub fn set(&mut self, rank: u8, at: Nanos) -> bool {
+        // Mostly it stays as it was: nobody on that VCPU sleeps.
+        self.of(rank) != at && self.change(rank, at)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change(&mut self, rank: u8, at: Nanos) -> bool {
         let mut node = (usize::from(self.leaves) + usize::from(rank)) % (2 * VCPUS);
         let mut least = at;
         while self.tree[node] != least {
@@ -278,10 +299,13 @@ impl Wakes {
     }
 
     /// The earliest of the ranks from `lowest` on.
+    #[inline(always)]
     pub fn from(&self, lowest: u8) -> Nanos {
-        if lowest >= self.leaves {
-            return Nanos::FOREVER;
-        }
+        if lowest >= self.leaves { Nanos::FOREVER } else { self.least_from(lowest) }
+    }
+
+    #[inline(never)]
+    fn least_from(&self, lowest: u8) -> Nanos {
         let mut node = usize::from(self.leaves) + usize::from(lowest);
         let mut least = self.node(node);
         while node > 1 {

@@ -16,8 +16,10 @@
 
 use crate::ids::{ThreadId, VcpuId};
 use crate::kernel::Kernel;
-use crate::objects::vcpu::Server;
-use crate::pool::Id;
+use crate::objects::vcpu::{Server, Vcpu};
+use crate::pool::{Id, Pool};
+use crate::promise::{Fees, Promise};
+use crate::scheduler::Scheduler;
 use diapason_abi::{Key, Nanos};
 
 impl Kernel<'_> {
@@ -93,7 +95,7 @@ impl Kernel<'_> {
         let vcpu = self.scheduler.payer;
         let owed = core::mem::take(&mut self.scheduler.owed);
         let elapsed = now - self.scheduler.paid_since;
-        self.scheduler.close_own(&mut self.threads, now);
+        self.scheduler.close_own(&mut self.threads, self.scheduler.running, now);
         self.scheduler.paid_since = self.scheduler.paid_since.max(now);
         let v = &mut self.vcpus[vcpu];
         if self.scheduler.eligible >> (v.rank % 64) & 1 == 0 {
@@ -117,15 +119,16 @@ impl Kernel<'_> {
     #[inline(never)]
     pub(crate) fn charge_plainly(&mut self, now: Nanos) -> bool {
         let s = &mut self.scheduler;
-        let (elapsed, owed) = (now - s.paid_since, s.owed);
-        if elapsed + owed == Nanos::ZERO {
+        let elapsed = now - s.paid_since;
+        let due = elapsed + s.owed;
+        if due == Nanos::ZERO {
             return true;
         }
         // A VCPU in the background pays nothing.
-        if !s.plain || !self.vcpus[s.payer].try_charge(elapsed, owed, now) {
+        if !s.plain || !self.vcpus[s.payer].try_charge(elapsed, due, now) {
             return false;
         }
-        s.close_own(&mut self.threads, now);
+        s.close_own(&mut self.threads, s.running, now);
         (s.paid_since, s.owed) = (s.paid_since.max(now), Nanos::ZERO);
         true
     }
@@ -152,7 +155,10 @@ impl Kernel<'_> {
         }
         s.plain = true;
         let spared = if before != vcpu {
-            self.spare_switch(vcpu, before)
+            let accounts = (&self.fees, &mut self.promise);
+            let spared;
+            (spared, s.owed) = s.spare_switch(&mut self.vcpus, accounts, (before, vcpu), now);
+            spared
         } else {
             // The rest of a switch stays spared.
             s.paid_since = since.max(now);
@@ -162,24 +168,6 @@ impl Kernel<'_> {
         s.paid_since += spared + rings + prepaid;
         let left = self.vcpus[vcpu].available(now) - s.owed;
         s.call_at = next.min(s.paid_since + left);
-    }
-
-    /// Another VCPU pays than before. Returns what it is spared of the switch.
-    #[inline(always)]
-    pub(crate) fn spare_switch(&mut self, vcpu: VcpuId, before: VcpuId) -> Nanos {
-        let v = &mut self.vcpus[vcpu];
-        let back = core::mem::take(&mut v.comes_back);
-        let planned = !back && v.take_grace(self.now);
-        if !back && before.is_some() {
-            let (s, preempted) = (&mut self.scheduler, &mut self.vcpus[before]);
-            preempted.comes_back = s.eligible >> (preempted.rank % 64) & 1 == 1;
-            // A preempted VCPU does not pay for a switch that no plan counts.
-            if preempted.comes_back && !planned {
-                s.owed = self.fees.switch;
-                self.promise.levied += self.fees.switch;
-            }
-        }
-        if back || planned { self.fees.switch } else { Nanos::ZERO }
     }
 
     /// The end of a run: charge what has run up to `now`.
@@ -227,5 +215,33 @@ impl Kernel<'_> {
         let (period, slowest, changes) = (v.period().0, v.slowest.0, u64::from(v.changes));
         (v.generation > 0)
             .then_some([place, maker, budget.0, period, share, slowest, lockout.0, changes])
+    }
+}
+
+impl Scheduler {
+    /// Another VCPU pays than before. Returns what it is spared of the switch, and what it pays for
+    /// the way back to the one before.
+    #[inline(always)]
+    pub(crate) fn spare_switch(
+        &mut self,
+        vcpus: &mut Pool<'_, Vcpu>,
+        (fees, promise): (&Fees, &mut Promise),
+        (before, vcpu): (VcpuId, VcpuId),
+        now: Nanos,
+    ) -> (Nanos, Nanos) {
+        let v = &mut vcpus[vcpu];
+        let back = core::mem::take(&mut v.comes_back);
+        let planned = !back && v.take_grace(now);
+        let mut owed = Nanos::ZERO;
+        if !back && before.is_some() {
+            let preempted = &mut vcpus[before];
+            preempted.comes_back = self.eligible >> (preempted.rank % 64) & 1 == 1;
+            // A preempted VCPU does not pay for a switch that no plan counts.
+            if preempted.comes_back && !planned {
+                owed = fees.switch;
+                promise.levied += owed;
+            }
+        }
+        (if back || planned { fees.switch } else { Nanos::ZERO }, owed)
     }
 }

@@ -8,12 +8,16 @@
 //! alarm that is due, a chain of mutexes. The results are equal to those of that way; the tests of
 //! `shortcut` compare these, too.
 
+use crate::alarms::Alarms;
 use crate::ids::{ThreadId, VcpuId};
 use crate::kernel::{Cause, Kernel, Longer};
 use crate::machine::Machine;
 use crate::objects::alarm::Group;
 use crate::objects::thread::{State, Thread, Wait};
-use crate::pool::Id;
+use crate::objects::vcpu::Vcpu;
+use crate::pool::{Id, Pool};
+use crate::promise::{Fees, Promise};
+use crate::scheduler::Scheduler;
 use crate::served::HINTS;
 use diapason_abi::Nanos;
 
@@ -37,8 +41,10 @@ impl Kernel<'_> {
         now: Nanos,
     ) -> Longer {
         let caller = self.running();
-        let comes = match self.threads[thread].after {
-            after if !HINTS || after == Wait::Nothing => self.rise(thread, thread, given, now),
+        let t = &mut self.threads[thread];
+        t.result = given;
+        let comes = match t.after {
+            after if !HINTS || after == Wait::Nothing => self.rise(thread, thread, now),
             _ => self.cross_with_hint(thread, given, now),
         };
         let Some(comes) = comes else { return Longer::Way };
@@ -59,7 +65,7 @@ impl Kernel<'_> {
             return None;
         }
         if self.threads[thread].vcpu != self.scheduler.payer {
-            return self.rise(thread, run, given, now);
+            return self.rise(thread, run, now);
         }
         self.now = now;
         Some(self.join_ready(thread, run, given, now))
@@ -103,15 +109,68 @@ impl Kernel<'_> {
         run != caller
     }
 
-    /// A thread that waited alone is ready, and its call returns `result`. If it waited on a
-    /// condition, it gets its mutex, which is free, if it is the first (`comes`).
+    /// A thread comes that waited alone, on a VCPU with nothing to do; its call returns the result
+    /// that it has. True if `run` runs in its place now: its VCPU is the most urgent. None: that
+    /// has to be decided, and nothing was done, but that the payer may be charged.
+    #[inline(never)]
+    pub(crate) fn rise(&mut self, thread: ThreadId, run: ThreadId, now: Nanos) -> Option<bool> {
+        let s = &self.scheduler;
+        let t = &self.threads[thread];
+        let (vcpu, rings) = (t.vcpu, t.alarm.is_set());
+        let v = self.vcpus.get(vcpu.index())?;
+        if !v.ready.is_empty() || v.by_deadline || !s.plain {
+            return None;
+        }
+        self.now = now;
+        let rank = v.rank % 64;
+        if s.eligible >> rank != 0 {
+            return self.join_below(thread);
+        }
+        let ring = self.next_ring_with(vcpu, rank, rings);
+        if ring <= self.now || !self.is_charged(self.now) {
+            return None;
+        }
+        let budget = self.wake_for(thread, true);
+        if budget == Nanos::ZERO {
+            return None;
+        }
+        self.scheduler.begin_to_pay(
+            (&mut self.threads, &mut self.vcpus),
+            (&self.fees, &mut self.promise),
+            (thread, run),
+            (vcpu, ring, budget),
+            self.now,
+        );
+        Some(true)
+    }
+
+    /// As [`Kernel::rise`] for a VCPU that is not the most urgent.
+    #[inline(never)]
+    fn join_below(&mut self, thread: ThreadId) -> Option<bool> {
+        let s = &self.scheduler;
+        let wakes = s.place == s.running && self.wake_for(thread, false) > Nanos::ZERO;
+        wakes.then_some(false)
+    }
+
+    /// Ends the wait of a thread that waited alone, and wakes its VCPU, if that has budget. Returns
+    /// the budget; if it is zero, nothing was done. The thread has the result of its call. If it
+    /// waited on a condition, it gets its mutex, which is free, if it is the first (`comes`).
     #[inline(always)]
-    fn end_wait(&mut self, thread: ThreadId, result: u64, comes: bool) {
-        let t = &mut self.threads[thread];
+    fn wake_for(&mut self, thread: ThreadId, comes: bool) -> Nanos {
+        let (mut threads, mut vcpus) = (self.threads.again(), self.vcpus.again());
+        let t = &mut threads[thread];
+        let v = &mut vcpus[t.vcpu];
+        let rings = t.alarm.is_set();
+        // An alarm that is set is due, and the first of its VCPU.
+        let since = if rings { t.alarm.due() } else { self.now };
+        let budget = v.try_wake(since, self.now);
+        if budget == Nanos::ZERO {
+            return budget;
+        }
+        v.ready.come(t.priority, thread);
         // One that waited for an event was in no list.
         (t.previous, t.next) = (thread, thread);
-        t.state = State::Ready;
-        t.put_result(result);
+        (t.state, t.has_result) = (State::Ready, true);
         match core::mem::replace(&mut t.wait, t.after) {
             Wait::Semaphore(id) => self.semaphores[id].waiters.head = ThreadId::NONE,
             Wait::Receive(id) => self.mailboxes[id].receivers.head = ThreadId::NONE,
@@ -128,56 +187,13 @@ impl Kernel<'_> {
             }
             _ => {}
         }
-    }
-
-    /// A thread comes that waited alone and lives on a VCPU with nothing to do; its call returns
-    /// `result`. True if `run` runs in its place now: its VCPU is the most urgent. None: that has
-    /// to be decided, and nothing was done, but that the payer may be charged.
-    #[inline(never)]
-    pub(crate) fn rise(
-        &mut self,
-        thread: ThreadId,
-        run: ThreadId,
-        result: u64,
-        now: Nanos,
-    ) -> Option<bool> {
-        let s = &self.scheduler;
-        let t = &self.threads[thread];
-        // An alarm that is set is due, and the first of its VCPU.
-        let (vcpu, priority) = (t.vcpu, t.priority);
-        let (rings, due) = (t.alarm.is_set(), t.alarm.due());
-        let v = self.vcpus.get(vcpu.index())?;
-        if !v.ready.is_empty() || v.by_deadline || !s.plain {
-            return None;
-        }
         let rank = v.rank % 64;
-        let comes = s.eligible >> rank == 0;
-        let mut ring = Nanos::FOREVER;
-        if comes {
-            ring = self.next_ring_with(vcpu, rings);
-            if ring <= now || !self.is_charged(now) {
-                return None;
-            }
-        } else if s.place != s.running {
-            return None;
-        }
-        let v = &mut self.vcpus[vcpu];
-        let budget = v.try_wake(if rings { due } else { now }, now);
-        if budget == Nanos::ZERO {
-            return None;
-        }
-        v.ready.come(priority, thread);
-        self.alarms.wake(&self.threads, rank, Nanos::FOREVER);
-        if rings {
-            self.alarms.cancel(&mut self.threads, thread);
-        }
-        self.end_wait(thread, result, comes);
-        self.now = now;
         self.scheduler.eligible |= 1 << rank;
-        if comes {
-            self.begin_to_pay(thread, run, vcpu, (ring, budget));
+        self.alarms.wake(&threads, rank, Nanos::FOREVER);
+        if rings {
+            self.alarms.cancel(&mut threads, thread);
         }
-        Some(comes)
+        budget
     }
 
     /// A device interrupted, or the timer rang: mostly the thread that waits for the device, or
@@ -185,16 +201,16 @@ impl Kernel<'_> {
     /// If not, nothing was done, but that the payer may be charged.
     #[inline(always)]
     pub fn happen_plainly<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) -> bool {
-        let (thread, result, spared) = match cause {
+        let (thread, spared) = match cause {
             Cause::Irq(device) => {
                 let Some(d) = self.devices.get(device) else { return false };
                 let Some(e) = self.events.get(d.event.index()) else { return false };
-                let (thread, count) = (e.waiter, u64::from(e.pending) + 1);
-                let Some(t) = self.threads.get(thread.index()) else { return false };
-                if t.alarm.is_set() {
+                let thread = e.waiter;
+                if thread.is_none() || self.threads[thread].alarm.is_set() {
                     return false;
                 }
-                (thread, count, self.fees.interrupt)
+                self.threads[thread].result = u64::from(e.pending) + 1;
+                (thread, self.fees.interrupt)
             }
             Cause::Timer => {
                 let thread = self.first_to_ring(now);
@@ -202,11 +218,11 @@ impl Kernel<'_> {
                 if t.wait != Wait::Time || self.promise.abandoned {
                     return false;
                 }
-                (thread, t.result, Nanos::ZERO)
+                (thread, Nanos::ZERO)
             }
             _ => return false,
         };
-        if !self.threads[thread].parked.is_empty() || !self.preempt(thread, result, spared, now) {
+        if !self.threads[thread].parked.is_empty() || !self.preempt(thread, spared, now) {
             return false;
         }
         if let Cause::Irq(device) = cause {
@@ -215,10 +231,10 @@ impl Kernel<'_> {
         true
     }
 
-    /// A thread that waits for an event or sleeps preempts who runs, and its call returns `result`.
-    /// A payer that goes on is spared the entry, or nothing. False: that has to be decided.
+    /// A thread that waits for an event or sleeps preempts who runs; its call returns its result. A
+    /// payer that goes on is spared the entry, or nothing. False: that has to be decided.
     #[inline(always)]
-    fn preempt(&mut self, thread: ThreadId, result: u64, spared: Nanos, now: Nanos) -> bool {
+    fn preempt(&mut self, thread: ThreadId, spared: Nanos, now: Nanos) -> bool {
         let run = self.who_runs_for(thread);
         if run.is_none() {
             return false;
@@ -230,7 +246,7 @@ impl Kernel<'_> {
         if vcpu != payer {
             let Some(v) = self.vcpus.get(vcpu.index()) else { return false };
             let above = s.eligible >> (v.rank % 64) == 0;
-            let comes = above && self.rise(thread, run, result, now).is_some();
+            let comes = above && self.rise(thread, run, now).is_some();
             self.entries += u64::from(comes);
             return comes;
         }
@@ -242,7 +258,7 @@ impl Kernel<'_> {
                 return false;
             }
         } else {
-            let ring = self.next_ring_with(payer, rings);
+            let ring = self.next_ring_with(payer, self.vcpus[payer].rank, rings);
             if ring <= now || !self.is_charged(now) {
                 return false;
             }
@@ -251,19 +267,18 @@ impl Kernel<'_> {
             s.paid_since = s.paid_since.max(now) + spared;
             s.call_at = ring.min(s.paid_since + self.vcpus[payer].available(now));
         }
-        let s = &mut self.scheduler;
+        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         s.queue(&mut self.vcpus).come(priority, thread);
         s.place = thread;
         if run != s.running {
-            s.switch(&mut self.threads, run, now);
+            s.switch(&mut threads, run, now);
         }
         if rings {
-            self.alarms.cancel(&mut self.threads, thread);
+            self.alarms.cancel(&mut threads, thread);
         }
-        let t = &mut self.threads[thread];
-        t.state = State::Ready;
+        let t = &mut threads[thread];
+        (t.state, t.has_result) = (State::Ready, true);
         (t.previous, t.next) = (thread, thread);
-        t.put_result(result);
         if let Wait::Event(id) = core::mem::replace(&mut t.wait, t.after) {
             self.events[id].waiter = ThreadId::NONE;
         } else {
@@ -277,7 +292,14 @@ impl Kernel<'_> {
     /// comes, whose VCPU has nothing to do, or nobody. If that has to be decided, the call goes the
     /// long way, and nothing was done, but that the payer may be charged.
     #[inline(never)]
-    pub(crate) fn leave(&mut self, waits: (Wait, Wait, u64), come: ThreadId, now: Nanos) -> Longer {
+    pub(crate) fn leave(
+        &mut self,
+        wait: Wait,
+        after: Wait,
+        deliver_to: u64,
+        come: ThreadId,
+        now: Nanos,
+    ) -> Longer {
         let s = &self.scheduler;
         let (payer, caller) = (s.payer, s.running);
         if !s.plain || now >= self.next_alarm() {
@@ -290,39 +312,48 @@ impl Kernel<'_> {
             eligible &= !(u64::from(alone) << (v.rank % 64));
         }
         let Some((run, vcpu)) = self.next_after(eligible, come) else { return Longer::Way };
-        let mut ring =
-            if vcpu.is_some() { self.next_ring_for(vcpu) } else { self.alarms.next_due() };
+        let ring = if vcpu.is_some() { self.next_ring_for(vcpu) } else { self.alarms.next_due() };
         if ring <= now || !self.is_charged(now) {
             return Longer::Way;
         }
+        let (mut threads, mut vcpus) = (self.threads.again(), self.vcpus.again());
         let mut budget = Nanos::ZERO;
         if come.is_some() {
-            let v = &mut self.vcpus[vcpu];
+            let v = &mut vcpus[vcpu];
             budget = v.try_wake(now, now);
             if budget == Nanos::ZERO {
                 return Longer::Way;
             }
-            let t = &mut self.threads[come];
+            let t = &mut threads[come];
             v.ready.come(t.priority, come);
             eligible |= 1 << (v.rank % 64);
             if let Wait::Receive(id) = core::mem::replace(&mut t.wait, Wait::Nothing) {
                 self.mailboxes[id].receivers.head = ThreadId::NONE;
             }
             (t.state, t.has_result) = (State::Ready, true);
-            self.alarms.wake(&self.threads, v.rank, Nanos::FOREVER);
+            self.alarms.wake(&threads, v.rank, Nanos::FOREVER);
         } else if vcpu.is_some() {
-            budget = self.vcpus[vcpu].available(now);
+            budget = vcpus[vcpu].available(now);
         }
-        match waits.0 {
+        match wait {
             Wait::Semaphore(id) => self.semaphores[id].waiters.head = caller,
             Wait::Receive(id) => self.mailboxes[id].receivers.head = caller,
             _ => {}
         }
         (self.now, self.entries) = (now, self.entries + 1);
-        ring = ring.min(self.go(waits));
-        let s = &mut self.scheduler;
+        let c = &mut threads[caller];
+        (c.state, c.wait, c.after) = (State::Blocked, wait, after);
+        c.deliver_to = deliver_to;
+        let (priority, s) = (c.priority, &mut self.scheduler);
         s.eligible = eligible;
-        self.begin_to_pay(run, run, vcpu, (ring, budget));
+        let wakes = s.give_up(&mut vcpus, &mut self.alarms, &threads, priority, now);
+        s.begin_to_pay(
+            (&mut threads, &mut vcpus),
+            (&self.fees, &mut self.promise),
+            (run, run),
+            (vcpu, ring.min(wakes), budget),
+            now,
+        );
         Longer::Over
     }
 
@@ -358,25 +389,35 @@ impl Kernel<'_> {
         let ready = run.is_some() && self.threads[run].can_go_on();
         ready.then_some((run, vcpu))
     }
+}
 
-    /// The running thread gives up its place and waits. Returns when its VCPU is to be woken, if
-    /// that has nothing more to do.
+impl Scheduler {
+    /// The running thread gives up its place, at this priority of the VCPU that pays. Returns when
+    /// that VCPU is to be woken, if it has nothing more to do.
     #[inline(always)]
-    fn go(&mut self, (wait, after, deliver_to): (Wait, Wait, u64)) -> Nanos {
-        let s = &mut self.scheduler;
-        let vcpu = s.payer;
-        let c = &mut self.threads[s.running];
-        (c.state, c.wait, c.after) = (State::Blocked, wait, after);
-        c.deliver_to = deliver_to;
-        let queue = s.queue(&mut self.vcpus);
-        queue.go(c.priority);
-        if vcpu.is_none() || !queue.is_empty() {
+    fn give_up(
+        &mut self,
+        vcpus: &mut Pool<'_, Vcpu>,
+        alarms: &mut Alarms,
+        threads: &Pool<'_, Thread>,
+        priority: u8,
+        now: Nanos,
+    ) -> Nanos {
+        if self.payer.is_none() {
+            self.unreserved.go(priority);
             return Nanos::FOREVER;
         }
-        let v = &mut self.vcpus[vcpu];
-        v.sleep(self.now);
-        let at = self.alarms.first_due(&self.threads, vcpu.index() as Group).max(v.eligible_at());
-        self.alarms.wake(&self.threads, v.rank, at);
+        let v = &mut vcpus[self.payer];
+        v.ready.go(priority);
+        if !v.ready.is_empty() {
+            return Nanos::FOREVER;
+        }
+        v.sleep(now);
+        let mut at = alarms.first_due(threads, self.payer.index() as Group);
+        if at < Nanos::FOREVER {
+            at = at.max(v.eligible_at());
+        }
+        alarms.wake(threads, v.rank, at);
         at
     }
 
@@ -385,30 +426,31 @@ impl Kernel<'_> {
     #[inline(always)]
     fn begin_to_pay(
         &mut self,
-        place: ThreadId,
-        run: ThreadId,
-        vcpu: VcpuId,
-        (ring, budget): (Nanos, Nanos),
+        (threads, vcpus): (&mut Pool<'_, Thread>, &mut Pool<'_, Vcpu>),
+        accounts: (&Fees, &mut Promise),
+        (place, run): (ThreadId, ThreadId),
+        (vcpu, ring, budget): (VcpuId, Nanos, Nanos),
+        now: Nanos,
     ) {
-        let (s, now) = (&mut self.scheduler, self.now);
-        s.place = place;
-        if run != s.running {
-            s.switch(&mut self.threads, run, now);
+        self.place = place;
+        if run != self.running {
+            self.switch(threads, run, now);
         }
-        let before = core::mem::replace(&mut s.payer, vcpu);
-        let since = core::mem::replace(&mut s.paid_since, now);
-        (s.call_at, s.owed) = (Nanos::FOREVER, Nanos::ZERO);
-        if vcpu.is_some() {
-            let prepaid = core::mem::take(&mut s.prepaid);
-            if before == vcpu {
-                // The rest of a switch stays spared.
-                s.paid_since = since.max(now) + prepaid;
-            } else {
-                let spared = self.spare_switch(vcpu, before);
-                self.scheduler.paid_since += spared + prepaid;
-            }
-            let s = &mut self.scheduler;
-            s.call_at = ring.min(s.paid_since + (budget - s.owed));
+        let before = core::mem::replace(&mut self.payer, vcpu);
+        if vcpu.is_none() {
+            (self.paid_since, self.call_at, self.owed) = (now, Nanos::FOREVER, Nanos::ZERO);
+            return;
         }
+        let prepaid = core::mem::take(&mut self.prepaid);
+        let (since, owed) = if before == vcpu {
+            // The rest of a switch stays spared.
+            (self.paid_since.max(now), Nanos::ZERO)
+        } else {
+            let (spared, owed) = self.spare_switch(vcpus, accounts, (before, vcpu), now);
+            (now + spared, owed)
+        };
+        self.owed = owed;
+        self.paid_since = since + prepaid;
+        self.call_at = ring.min(self.paid_since + (budget - owed));
     }
 }

@@ -62,8 +62,8 @@ impl Kernel<'_> {
                 return Err(Longer::Way);
             }
             threads[receiver].result = what;
-            let waits = (Wait::Receive(Id::new(receive as u16)), Wait::Nothing, address);
-            return Err(self.leave(waits, receiver, now()));
+            let wait = Wait::Receive(Id::new(receive as u16));
+            return Err(self.leave(wait, Wait::Nothing, address, receiver, now()));
         }
         if c.vcpu != s.payer {
             return Err(Longer::Way);

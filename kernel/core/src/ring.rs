@@ -167,13 +167,14 @@ impl Kernel<'_> {
     /// Returns when the next alarm is due that may interrupt a VCPU that uses its budget.
     #[inline(always)]
     pub(crate) fn next_ring_for(&self, vcpu: VcpuId) -> Nanos {
-        self.next_ring_with(vcpu, false)
+        self.next_ring_with(vcpu, self.vcpus[vcpu].rank, false)
     }
 
-    /// As [`Kernel::next_ring_for`], or without the first alarm of its own threads (`rings`).
-    #[inline(never)]
-    pub(crate) fn next_ring_with(&self, vcpu: VcpuId, rings: bool) -> Nanos {
-        let above = self.alarms.wakes.from(self.scheduler.lowest_above(self.vcpus[vcpu].rank));
+    /// As [`Kernel::next_ring_for`] for a VCPU of this rank, or without the first alarm of its own
+    /// threads (`rings`).
+    #[inline(always)]
+    pub(crate) fn next_ring_with(&self, vcpu: VcpuId, rank: u8, rings: bool) -> Nanos {
+        let above = self.alarms.wakes.from(self.scheduler.lowest_above(rank));
         let own = vcpu.index() as Group;
         let own = match rings {
             true => self.alarms.second_due(&self.threads, own),

@@ -100,9 +100,9 @@ impl Scheduler {
 
     /// The running thread has used budget up to now.
     #[inline(always)]
-    pub(crate) fn close_own(&self, threads: &mut Pool<'_, Thread>, now: Nanos) {
+    pub(crate) fn close_own(&self, threads: &mut Pool<'_, Thread>, running: ThreadId, now: Nanos) {
         let own = now - self.since.max(self.paid_since);
-        let paid = &mut threads[self.running].paid;
+        let paid = &mut threads[running].paid;
         // No run lasts five centuries.
         paid.0 = paid.0.wrapping_add(own.0);
     }
@@ -201,6 +201,7 @@ impl Scheduler {
         self.running = next;
         self.since = now;
     }
+
     /// Lets `next` run instead of `running`, if who pays is the same before and after.
     #[inline(always)]
     pub(crate) fn pass(
@@ -211,10 +212,32 @@ impl Scheduler {
         now: Nanos,
     ) {
         if self.payer.is_some() {
-            self.close_own(threads, now);
+            self.close_own(threads, running, now);
         }
         let used = &mut threads[running].used;
         used.0 = used.0.wrapping_add(now.0.wrapping_sub(self.since.0));
         (self.running, self.since) = (next, now);
+    }
+
+    /// As [`Scheduler::pass`]. Returns the ready threads of the VCPU that pays, or those without
+    /// one.
+    #[inline(always)]
+    pub(crate) fn pass_among<'a>(
+        &'a mut self,
+        vcpus: &'a mut Pool<'_, Vcpu>,
+        threads: &mut Pool<'_, Thread>,
+        (running, next): (ThreadId, ThreadId),
+        now: Nanos,
+    ) -> &'a mut Ready {
+        let queue = if self.payer.is_none() {
+            &mut self.unreserved
+        } else {
+            self.close_own(threads, running, now);
+            &mut vcpus[self.payer].ready
+        };
+        let used = &mut threads[running].used;
+        used.0 = used.0.wrapping_add(now.0.wrapping_sub(self.since.0));
+        (self.running, self.since) = (next, now);
+        queue
     }
 }

@@ -63,10 +63,9 @@ impl Kernel<'_> {
             return Err(Longer::Way);
         }
         let now = now();
-        s.queue(&mut self.vcpus).lead(priority, next);
         threads[caller].put_result(0);
         s.place = next;
-        s.pass(&mut threads, caller, next, now);
+        s.pass_among(&mut self.vcpus, &mut threads, (caller, next), now).lead(priority, next);
         let resumed = threads[next].go_on();
         Ok(self.passed(next, resumed, now))
     }
@@ -267,10 +266,11 @@ impl Kernel<'_> {
                 return Err(Longer::Way);
             }
             let next = next_in_line(s, &mut self.vcpus, caller, &threads)?;
-            let (now, waits) = (now(), (Wait::Semaphore(id), after, 0));
+            let (now, wait) = (now(), Wait::Semaphore(id));
             if next.is_none() {
-                return Err(self.leave(waits, next, now));
+                return Err(self.leave(wait, after, 0, next, now));
             }
+            let waits = (wait, after, 0);
             semaphore.waiters.head = caller;
             let resumed = go(s, &mut self.vcpus, &mut threads, (caller, next), waits, now);
             return Ok(self.passed(next, resumed, now));
@@ -311,10 +311,11 @@ impl Kernel<'_> {
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let caller = s.running;
         let next = next_in_line(s, &mut self.vcpus, caller, &threads)?;
-        let (now, waits) = (now(), (Wait::Receive(id), after, address));
+        let (now, wait) = (now(), Wait::Receive(id));
         if next.is_none() {
-            return Err(self.leave(waits, next, now));
+            return Err(self.leave(wait, after, address, next, now));
         }
+        let waits = (wait, after, address);
         mailbox.receivers.head = caller;
         let resumed = go(s, &mut self.vcpus, &mut threads, (caller, next), waits, now);
         Ok(self.passed(next, resumed, now))
@@ -353,8 +354,8 @@ impl Kernel<'_> {
             let r = &mut self.threads[receiver];
             r.message_length = length;
             if is_free_to_come(r, receiver) && matches!(r.after, Wait::Nothing) {
-                let result = receipt(length, priority);
-                if let Some(comes) = self.rise(receiver, receiver, result, self.now) {
+                r.result = receipt(length, priority);
+                if let Some(comes) = self.rise(receiver, receiver, self.now) {
                     return comes;
                 }
             }
@@ -403,10 +404,9 @@ fn come(
 ) -> Resumed {
     threads[caller].put_result(0);
     s.place = first;
-    s.pass(threads, caller, first, now);
-    let t = &mut threads[first];
-    s.queue(vcpus).come(t.priority, first);
-    t.come_back(result)
+    let priority = threads[first].priority;
+    s.pass_among(vcpus, threads, (caller, first), now).come(priority, first);
+    threads[first].come_back(result)
 }
 
 /// Returns the thread that runs when the caller waits. The caller must run in its own place and be
@@ -443,8 +443,8 @@ fn go(
     let c = &mut threads[caller];
     (c.state, c.wait, c.after) = (State::Blocked, wait, after);
     c.deliver_to = deliver_to;
-    s.queue(vcpus).go(c.priority);
+    let priority = c.priority;
     s.place = next;
-    s.pass(threads, caller, next, now);
+    s.pass_among(vcpus, threads, (caller, next), now).go(priority);
     threads[next].go_on()
 }

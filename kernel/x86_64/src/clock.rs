@@ -30,7 +30,13 @@ impl Clock {
     /// Returns the nanoseconds since boot.
     #[inline(always)]
     pub fn now(&self) -> Nanos {
-        let ticks = cpu::counter() - self.base;
+        self.at(cpu::counter())
+    }
+
+    /// Returns the time at which the counter has this value.
+    #[inline(always)]
+    fn at(&self, counter: u64) -> Nanos {
+        let ticks = counter - self.base;
         Nanos(((u128::from(ticks) * u128::from(self.multiplier)) >> 32) as u64)
     }
 
@@ -45,8 +51,9 @@ impl Clock {
     /// that of the span, and nothing is divided.
     #[inline(always)]
     pub fn counter_at(&self, time: Nanos) -> u64 {
-        let span = time.0.saturating_sub(self.now().0);
-        let ticks = (u128::from(span) * u128::from(self.counter_multiplier)) >> 32;
-        cpu::counter().saturating_add(u64::try_from(ticks + 1).unwrap_or(u64::MAX))
+        let counter = cpu::counter();
+        let span = time - self.at(counter);
+        let ticks = (u128::from(span.0) * u128::from(self.counter_multiplier)) >> 32;
+        counter.saturating_add(u64::try_from(ticks + 1).unwrap_or(u64::MAX))
     }
 }

@@ -1,5 +1,6 @@
 //! The saved state of a thread that does not run.
 
+use crate::machine::Place;
 use core::mem::offset_of;
 use diapason_core::ThreadStart;
 
@@ -37,6 +38,9 @@ pub struct Context {
     fcw: u16,
     /// By its number in the description.
     process: u16,
+    /// The top of the process's address space. Here a switch finds it in a line that it reads
+    /// anyway.
+    pub root: u32,
 }
 
 /// Where an `fxsave` image has the vector registers.
@@ -73,9 +77,9 @@ impl Context {
         core::ptr::from_ref(self) as usize + FRAME_END
     }
 
-    /// A thread of `process` about to execute its first instruction, with every register it is not
-    /// given clear.
-    pub fn start(&mut self, process: u16, start: ThreadStart) {
+    /// The thread of this place is about to execute its first instruction, with every register it
+    /// is not given clear.
+    pub fn start(&mut self, place: Place, start: ThreadStart) {
         let ThreadStart { entry, stack, arguments } = start;
         let [rdi, rsi, rdx, rcx, r8] = arguments;
         (self.rdi, self.rsi, self.rdx, self.rcx, self.r8) = (rdi, rsi, rdx, rcx, r8);
@@ -85,7 +89,7 @@ impl Context {
         (self.rip, self.cs, self.rflags) = (entry, USER_CODE, USER_FLAGS);
         (self.rsp, self.ss) = (stack, USER_DATA);
         (self.entry, self.mxcsr, self.fcw) = (STARTING, USUAL_MXCSR, USUAL_FCW);
-        self.process = process;
+        (self.process, self.root) = (place.process, place.root);
     }
 }
 

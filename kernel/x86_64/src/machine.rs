@@ -38,6 +38,9 @@ pub struct Counts {
 pub struct Place {
     pub process: u16,
     pub slot: u16,
+    /// The top of the process's address space. It is below the windows, as all of the kernel's
+    /// memory is.
+    pub root: u32,
 }
 
 /// No process. Where its window would be is no memory, so nothing is copied there.
@@ -166,16 +169,17 @@ impl Metal {
         self.visible(address, length) && self.copy(address, message.as_ptr() as u64, length).is_ok()
     }
 
-    /// Makes a process's window visible.
+    /// Makes the memory of a thread's process visible. Returns the context of the thread.
     #[inline(always)]
-    pub fn enter_space(&mut self, process: u16) {
-        if process == self.current {
-            return;
+    pub fn enter_space(&mut self, process: u16, thread: u16) -> &mut Context {
+        let context = &mut self.contexts[thread as usize];
+        if process != self.current {
+            self.current = process;
+            self.counts.cr3 += 1;
+            // SAFETY: every space of a started process maps the kernel.
+            unsafe { cpu::load_address_space(context.root.into()) }
         }
-        self.current = process;
-        self.counts.cr3 += 1;
-        // SAFETY: every space of a started process maps the kernel.
-        unsafe { cpu::load_address_space(self.spaces[process as usize].root) }
+        context
     }
 
     /// Shows a whole table in a process's window; 0 hides the one that is there.
@@ -288,7 +292,7 @@ impl Machine for Metal {
         let Program { entry: first, arguments } = self.programs[place.process as usize];
         let window = layout::base(place.process);
         let start = ThreadStart::of(window, place.slot, (first, arguments), entry);
-        self.contexts[thread.index() as usize].start(place.process, start);
+        self.contexts[thread.index() as usize].start(place, start);
     }
 
     fn show_process(&mut self, process: ProcessId, visible: bool) {

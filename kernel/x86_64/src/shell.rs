@@ -182,17 +182,25 @@ impl Shell {
     /// Nothing has to be decided: the thread that the core named goes on.
     #[inline(never)]
     fn resume(&mut self) -> usize {
+        // The timer comes first, so that no register has to be kept while it is set.
+        self.arm(self.kernel.next_alarm());
         let decision = self.kernel.resume_running();
         if self.metal.observe.record() {
             self.keep(&decision);
         }
-        self.go_on(decision)
+        self.show(decision)
     }
 
     /// Timer, address space, result, message: then the chosen thread can go on.
     #[inline(always)]
     fn go_on(&mut self, decision: Decision) -> usize {
         self.arm(decision.alarm);
+        self.show(decision)
+    }
+
+    /// Address space, result, message.
+    #[inline(always)]
+    fn show(&mut self, decision: Decision) -> usize {
         let next = self.put_on(&decision);
         if decision.deliver_to != 0 {
             self.deliver_late(&decision);
@@ -323,8 +331,8 @@ impl Shell {
     /// Makes the chosen thread's memory visible and gives its call what it returns.
     #[inline(always)]
     fn put_on(&mut self, decision: &Decision) -> usize {
-        self.metal.enter_space(self.kernel.process().index());
-        let context = self.context(decision.run.index());
+        let process = self.kernel.process().index();
+        let context = self.metal.enter_space(process, decision.run.index());
         if let Some(result) = decision.result {
             context.rax = result;
         }
@@ -391,9 +399,10 @@ impl Shell {
         self.metal.counts.mmio += 1;
         self.timer.end_of_interrupt();
         if vector == TIMER {
-            // The timer is not set any more, whatever it was set to.
-            self.armed = Nanos::FOREVER;
-            if self.clock.now() >= self.horizon {
+            // The timer is not set any more, whatever it was set to. It is set to the horizon or to
+            // an alarm before that, so an alarm needs no look at the clock.
+            let armed = core::mem::replace(&mut self.armed, Nanos::FOREVER);
+            if armed >= self.horizon && self.clock.now() >= self.horizon {
                 self.end();
             }
             return Cause::Timer;

@@ -214,16 +214,15 @@ impl Pibs {
         }
     }
 
-    /// Charges the `used` nanoseconds before `now` and levies `owed` besides, if some of the grant
-    /// is left then. Returns whether it is; if not, nothing has changed.
+    /// Charges the `used` nanoseconds before `now` and levies the rest of `due` besides, if some of
+    /// the grant is left then. Returns whether it is; if not, nothing has changed.
     #[inline(never)]
-    pub fn try_charge(&mut self, used: Nanos, owed: Nanos, now: Nanos) -> bool {
-        let sum = used + owed;
-        if sum >= self.left {
+    pub fn try_charge(&mut self, used: Nanos, due: Nanos, now: Nanos) -> bool {
+        if due >= self.left {
             return false;
         }
-        self.used += sum;
-        self.left = self.left - sum;
+        self.used += due;
+        self.left = self.left - due;
         if used > Nanos::ZERO {
             self.counters.late_max = self.counters.late_max.max(now - self.eligible);
         }

@@ -267,11 +267,12 @@ impl SporadicServer {
         self.counters.overrun_max = self.counters.overrun_max.max(self.ahead);
     }
 
-    /// Charges the `used` nanoseconds before `now` and levies `owed` besides, if the head bears
-    /// both and something of it is left. Returns whether it does; if not, nothing has changed.
+    /// Charges the `used` nanoseconds before `now` and levies the rest of `due` besides, if the
+    /// head bears both and something of it is left. Returns whether it does; if not, nothing has
+    /// changed.
     #[inline]
-    pub fn try_charge(&mut self, used: Nanos, owed: Nanos, now: Nanos) -> bool {
-        let (head, sum) = (self.head(), self.used + used + owed);
+    pub fn try_charge(&mut self, used: Nanos, due: Nanos, now: Nanos) -> bool {
+        let (head, sum) = (self.head(), self.used + due);
         if head.eligible > now - used || sum >= head.amount {
             return false;
         }
@@ -381,10 +382,15 @@ impl SporadicServer {
 
     /// The used part of the head returns one period after its eligibility (S3). The rest waits for
     /// the next chunk if the list is full (S4).
+    #[inline(always)]
     fn give_back(&mut self) {
-        if self.used == Nanos::ZERO {
-            return;
+        if self.used > Nanos::ZERO {
+            self.split();
         }
+    }
+
+    #[inline(never)]
+    fn split(&mut self) {
         let head = self.head();
         let (eligible, rest) = (head.eligible + self.period, head.amount - self.used);
         if self.len < self.limit || self.chunk(self.len - 1).eligible >= eligible {

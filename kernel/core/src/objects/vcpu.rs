@@ -223,13 +223,13 @@ impl Vcpu {
         }
     }
 
-    /// Charges `used` and levies `owed` if the budget at hand bears both and some of it is left:
-    /// then nothing about this VCPU has to be decided. Returns whether that was done.
+    /// Charges `used` and levies the rest of `due` if the budget at hand bears both and some of it
+    /// is left: then nothing about this VCPU has to be decided. Returns whether that was done.
     #[inline(always)]
-    pub(crate) fn try_charge(&mut self, used: Nanos, owed: Nanos, now: Nanos) -> bool {
+    pub(crate) fn try_charge(&mut self, used: Nanos, due: Nanos, now: Nanos) -> bool {
         let borne = match &mut self.server {
-            Server::Main(server) => server.try_charge(used, owed, now),
-            Server::Io(server, _) => server.try_charge(used, owed, now),
+            Server::Main(server) => server.try_charge(used, due, now),
+            Server::Io(server, _) => server.try_charge(used, due, now),
         };
         if borne {
             self.used += used;

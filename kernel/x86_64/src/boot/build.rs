@@ -162,12 +162,10 @@ fn load_programs(
     let (mut refused, mut first_thread) = (0, 0);
     for index in 0..archive.header.processes {
         let record = archive.process(index);
-        for slot in 0..record.threads {
-            metal.places[first_thread] = Place { process: index, slot };
-            first_thread += 1;
-        }
+        let mut root = 0;
         match loader::load(archive, &record, index, info_table, memory) {
             Ok(loaded) => {
+                root = loaded.space.root as u32;
                 metal.spaces[index as usize] = loaded.space;
                 metal.programs[index as usize] = loaded.program;
             }
@@ -175,6 +173,10 @@ fn load_programs(
                 refused |= 1 << index;
                 announce(Record::Refused, &[u64::from(index), reason as u64]);
             }
+        }
+        for slot in 0..record.threads {
+            metal.places[first_thread] = Place { process: index, slot, root };
+            first_thread += 1;
         }
     }
     Ok(refused)

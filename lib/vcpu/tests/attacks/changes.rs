@@ -95,7 +95,7 @@ fn what_is_done_plainly_is_the_same() {
                 other.charge(used, now);
                 other.levy(owed);
                 let before = server;
-                if used + owed > Nanos::ZERO && server.try_charge(used, owed, now) {
+                if used + owed > Nanos::ZERO && server.try_charge(used, used + owed, now) {
                     charges += 1;
                     assert_eq!(server, other);
                     assert!(server.available(now) > Nanos::ZERO);
