@@ -37,7 +37,7 @@ fn systems(path: &Path) -> Result<Vec<System>, Failure> {
     Ok(match describe_any(path)? {
         Description::One(system) => vec![*system],
         Description::Cores(cores) => cores,
-        Description::Several(list) => list.hosts.into_iter().map(|host| host.system).collect(),
+        Description::Several(list) => list.systems().map(|(_, it)| it.clone()).collect(),
     })
 }
 

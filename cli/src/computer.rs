@@ -39,7 +39,10 @@ fn systems(described: &mut Description) -> Vec<&mut System> {
     match described {
         Description::One(system) => vec![system],
         Description::Cores(cores) => cores.iter_mut().collect(),
-        Description::Several(list) => list.hosts.iter_mut().map(|host| &mut host.system).collect(),
+        Description::Several(list) => {
+            let all = list.hosts.iter_mut();
+            all.flat_map(|host| host.others.iter_mut().chain([&mut host.system])).collect()
+        }
     }
 }
 

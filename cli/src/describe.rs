@@ -143,7 +143,10 @@ fn with_logs(
         Description::Several(Hosts { hosts, .. }) => {
             for host in hosts {
                 let file = folder.join(&host.file);
-                logs::read(&mut host.system, file.parent().unwrap_or(Path::new("")))?;
+                let folder = file.parent().unwrap_or(Path::new(""));
+                for system in host.others.iter_mut().chain([&mut host.system]) {
+                    logs::read(system, folder)?;
+                }
             }
         }
     }

@@ -48,7 +48,7 @@ pub(crate) struct Several {
 /// The connection between hosts or cores that run together.
 pub enum Joined {
     /// They are hosts, with what joins them.
-    By(Joints),
+    By(Box<Joints>),
     /// They are the cores of one host.
     Cores,
 }
@@ -61,6 +61,8 @@ pub struct Joints {
     pub switches: Vec<Switch>,
     /// By how many millionths the clock of each host is fast; hosts behind the last have no drift.
     pub drifts: Vec<i32>,
+    /// The host of each part behind the hosts: those are other cores of hosts.
+    pub others: Vec<usize>,
     /// Ports of switches and the classes in which flows with a bound leave by them.
     pub promised: Vec<(String, usize)>,
     /// The common times with a bound.
@@ -87,9 +89,9 @@ impl Joints {
     }
 }
 
-impl From<Vec<Cable>> for Joints {
-    fn from(cables: Vec<Cable>) -> Joints {
-        Joints { cables, ..Joints::default() }
+impl From<Vec<Cable>> for Box<Joints> {
+    fn from(cables: Vec<Cable>) -> Box<Joints> {
+        Box::new(Joints { cables, ..Joints::default() })
     }
 }
 
@@ -131,9 +133,39 @@ impl Joined {
         self.called(name).replace(' ', "-")
     }
 
+    /// Returns the parts of each host, in the order of its cores.
+    pub(crate) fn crews(&self, systems: &[&System]) -> Vec<Vec<usize>> {
+        let others = match self {
+            Joined::By(joints) => &joints.others[..],
+            Joined::Cores => return vec![(0..systems.len()).collect()],
+        };
+        let hosts = systems.len() - others.len();
+        let mut crews: Vec<Vec<usize>> = (0..hosts).map(|host| vec![host]).collect();
+        for (part, host) in (hosts..).zip(others) {
+            crews[*host].push(part);
+        }
+        crews.iter_mut().for_each(|crew| crew.sort_by_key(|part| systems[*part].core));
+        crews
+    }
+
+    /// Returns the plan of each part: those of one host are planned together.
+    #[must_use]
+    pub fn plans(&self, systems: &[System]) -> Vec<Plan> {
+        let crews = self.crews(&systems.iter().collect::<Vec<&System>>());
+        let mut plans: Vec<Option<Plan>> = systems.iter().map(|_| None).collect();
+        for crew in crews {
+            let cores: Vec<System> = crew.iter().map(|part| systems[*part].clone()).collect();
+            for (part, plan) in crew.into_iter().zip(Plan::of_cores(&cores)) {
+                plans[part] = Some(plan);
+            }
+        }
+        plans.into_iter().flatten().collect()
+    }
+
     /// Keeps the possible faults: a core does not lose its power alone.
-    pub(crate) fn possible(&self, mut faults: Vec<InjectedFault>) -> Vec<InjectedFault> {
-        if matches!(self, Joined::Cores) {
+    #[must_use]
+    pub fn possible(system: &System, mut faults: Vec<InjectedFault>) -> Vec<InjectedFault> {
+        if system.cores > 1 {
             faults.retain(|fault| fault.kind.target() != FaultTarget::Host);
         }
         faults
@@ -146,13 +178,15 @@ impl Several {
         let (flows, forms) = (ChainPromise::of_flows(&list, network), network.holds());
         let (promised, times) = (promised(&list, network), PromisedTime::of(&list, network));
         let steps = steps(&list, network);
+        let drift = |(host, _): (usize, &System)| list.hosts[host].drift_ppm;
+        let drifts = list.systems().map(drift).collect();
+        let (parts, others) = (list.named(), list.others());
         let Hosts { hosts, cables, ethernet, switches, .. } = list;
-        let drifts = hosts.iter().map(|host| host.drift_ppm).collect();
         let credits = network.credits.clone();
-        let joints = Joints { cables, ethernet, switches, drifts, promised, times, steps, credits };
         let file = hosts.first().map(|host| host.file.clone());
-        let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
-        Several { parts, joined: Joined::By(joints), forms, file, flows, marked: false }
+        let joints =
+            Joints { cables, ethernet, switches, drifts, others, promised, times, steps, credits };
+        Several { parts, joined: Joined::By(Box::new(joints)), forms, file, flows, marked: false }
     }
 
     /// Returns the cores of one host.
@@ -213,10 +247,7 @@ impl Several {
         let built = Built { marked, ..project::build(workspace, path, &systems)? };
         let mut sessions = Vec::new();
         let (names, systems): (Vec<String>, Vec<System>) = parts.into_iter().unzip();
-        let plans = match joined {
-            Joined::By(_) => systems.iter().map(Plan::of).collect(),
-            Joined::Cores => Plan::of_cores(&systems),
-        };
+        let plans = joined.plans(&systems);
         for (name, plan) in names.into_iter().zip(plans) {
             let mut session = Session::planned(plan, built.clone(), options, unproved)?;
             session.proved &= forms;

@@ -91,6 +91,9 @@ fn hosts_that_qemu_cannot_boot_are_refused() {
     };
     let debug = ["cannot have the debug cable `debug-1`", "figure-9.toml:24:8", "make the cable a"];
     refused(&["run", FIGURE_9], &debug);
+    let cores =
+        ["`asker` has 3 cores", "computer's own time", "flow-cores.toml:12:8", "`diapason sim`"];
+    refused(&["run", FLOW_CORES], &cores);
     refused(&["run", HOSTS, "--format", "junit"], &["leave out `--format junit`"]);
     let list = |name: &str, text: String| {
         let path = std::env::temp_dir().join(format!("diapason-{}-{name}", std::process::id()));
@@ -111,6 +114,29 @@ fn hosts_that_qemu_cannot_boot_are_refused() {
     for path in [many, alone] {
         std::fs::remove_file(path).unwrap();
     }
+}
+
+/// The list of [`FLOW`], in which one host has three cores.
+const FLOW_CORES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/systems/flow-cores.toml");
+
+#[test]
+fn the_cores_of_a_host_are_planned_together_behind_all_hosts() {
+    let plan = |path: &str| {
+        let output = diapason(&["plan", path, "--json"]);
+        let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((output.status.code(), &whole["holds"]), (Some(0), &true.into()), "{whole:#}");
+        whole
+    };
+    let (one, several) = (plan(FLOW), plan(FLOW_CORES));
+    let names = |whole: &Value| {
+        let hosts = whole["hosts"].as_array().unwrap().iter();
+        hosts.map(|host| host["host"].as_str().unwrap().to_owned()).collect::<Vec<String>>()
+    };
+    assert_eq!(names(&several), ["hub", "asker", "answerer", "asker core 0", "asker core 2"]);
+    assert_eq!(names(&one), ["asker", "hub", "answerer"]);
+    // Nothing of the other cores takes from that of the link.
+    let bound = |whole: &Value| whole["network"]["flows"][0]["bound_ns"].as_u64().unwrap();
+    assert_eq!(bound(&several), bound(&one));
 }
 
 const FLOW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/flow.toml");

@@ -6,6 +6,8 @@
 //! begins. Between two traps a program is native and takes no time, so nobody sees half of what it
 //! does there, unless it says where others may come in between (`step()`).
 
+use crate::Ended;
+use crate::bus::Bus;
 use crate::observe::Observer;
 use crate::processor::{Ending, Processor, Stop};
 use diapason_abi::Nanos;
@@ -14,43 +16,78 @@ use diapason_abi::Nanos;
 /// be interrupted by it. An assumption about interrupts between processors, not a measurement.
 pub const RING: Nanos = Nanos::from_micros(1);
 
-/// Runs the cores of a host until each has ended, and says how, in their order. A core that ends
-/// because of what is wrong takes the others along.
-pub(crate) fn interleave<O: Observer>(cores: &mut [Processor<'_, O>]) -> Vec<(Ending, Nanos)> {
-    let mut ended: Vec<Option<(Ending, Nanos)>> = vec![None; cores.len()];
-    while let Some((turn, limit)) = turn(cores, &ended) {
-        cores[turn].machine.resume();
-        let stop = cores[turn].run(limit, Nanos::FOREVER);
-        cores[turn].machine.rest();
-        for (core, bell, at) in std::mem::take(&mut cores[turn].rung) {
-            if let Some(core) = cores.get_mut(usize::from(core)) {
-                core.machine.bus.ring(bell, at + RING);
+/// The cores of a host that has power, each with how it ended.
+pub(crate) struct Cores<'m, O>(Vec<(Processor<'m, O>, Option<Ended>)>);
+
+impl<'m, O: Observer> Cores<'m, O> {
+    /// Returns the cores of a host that is switched on.
+    pub fn new(all: Vec<Processor<'m, O>>) -> Cores<'m, O> {
+        Cores(all.into_iter().map(|core| (core, None)).collect())
+    }
+
+    /// Returns the cores that have not ended, each with when it does something next.
+    fn running(&self) -> impl Iterator<Item = (Nanos, usize)> {
+        let running = self.0.iter().enumerate().filter(|(_, (_, ended))| ended.is_none());
+        running.map(|(index, (core, _))| (core.next(), index))
+    }
+
+    /// Returns a lower bound of the time at which one of them does something next.
+    pub fn next(&mut self) -> Nanos {
+        // Something may be under way to them that was not when they stopped.
+        self.0.iter_mut().for_each(|(core, _)| core.machine.bus.ask_again());
+        self.running().map(|(next, _)| next).min().unwrap_or(Nanos::FOREVER)
+    }
+
+    /// Runs them up to `limit`, or until each has ended. The actions of their devices can be
+    /// answered after `echo`, so they stop there, too. A core that ends because of what is wrong
+    /// takes the others along.
+    pub fn run(&mut self, mut limit: Nanos, echo: Nanos) -> Option<Stop> {
+        loop {
+            let next: Vec<(Nanos, usize)> = self.running().collect();
+            let (_, turn) = *next.iter().min()?;
+            let (core, _) = &mut self.0[turn];
+            core.machine.resume();
+            let stop = core.run(limit.min(self::limit(turn, &next)), echo);
+            core.machine.rest();
+            limit = limit.min(core.answer);
+            for (to, bell, at) in std::mem::take(&mut core.rung) {
+                if let Some((core, _)) = self.0.get_mut(usize::from(to)) {
+                    core.machine.bus.ring(bell, at + RING);
+                }
             }
-        }
-        let ending = match stop {
-            None => continue,
-            Some(Stop::Ended(ending)) => ending,
-            Some(Stop::PowerLost(_)) => Ending::Halted,
-        };
-        let goes_on = matches!(ending, Ending::Finished | Ending::Halted);
-        for (index, core) in cores.iter_mut().enumerate() {
-            if ended[index].is_none() && (index == turn || !goes_on) {
-                ended[index] = Some((ending, core.close()));
+            match stop {
+                None => {}
+                Some(Stop::PowerLost(_)) if self.0.len() == 1 => return stop,
+                Some(Stop::PowerLost(_)) => self.end(turn, Ending::Halted),
+                Some(Stop::Ended(ending)) => self.end(turn, ending),
+            }
+            if self.running().all(|(next, _)| next >= limit) {
+                let last = self.0.iter().map(|(_, ended)| ended.map(|it| Stop::Ended(it.ending)));
+                return last.min_by_key(Option::is_some)?;
             }
         }
     }
-    ended.into_iter().flatten().collect()
-}
 
-/// The core that does something next, and where its turn ends.
-fn turn<O: Observer>(
-    cores: &[Processor<'_, O>],
-    ended: &[Option<(Ending, Nanos)>],
-) -> Option<(usize, Nanos)> {
-    let running = cores.iter().enumerate().filter(|(index, _)| ended[*index].is_none());
-    let next: Vec<(Nanos, usize)> = running.map(|(index, core)| (core.next(), index)).collect();
-    let (_, turn) = *next.iter().min()?;
-    Some((turn, limit(turn, &next)))
+    /// The core `turn` ends so, and the others with it if something is wrong.
+    fn end(&mut self, turn: usize, ending: Ending) {
+        let goes_on = matches!(ending, Ending::Finished | Ending::Halted);
+        for (index, (core, ended)) in self.0.iter_mut().enumerate() {
+            if ended.is_none() && (index == turn || !goes_on) {
+                *ended = Some(Ended { ending, time: core.close() });
+            }
+        }
+    }
+
+    /// Returns how each ended, and their devices.
+    pub fn ended(self) -> (Vec<Ended>, Vec<Bus>) {
+        let each = self.0.into_iter();
+        each.filter_map(|(core, ended)| Some((ended?, core.machine.bus))).unzip()
+    }
+
+    /// Returns the only core of a host.
+    pub fn only(mut self) -> Option<Processor<'m, O>> {
+        self.0.pop().map(|(core, _)| core)
+    }
 }
 
 /// Where the turn of a core ends, if these do something next then: at one instant, those with lower

@@ -11,6 +11,7 @@
 //! the others sent before is on its way, and it finds the cables as they are.
 
 use crate::bus::Bus;
+use crate::cores::Cores;
 use crate::faults::Upsets;
 use crate::machine::Simulated;
 use crate::memory::Commons;
@@ -21,42 +22,41 @@ use crate::{Ended, Life, Options, StartError};
 use diapason_abi::Nanos;
 use diapason_abi::archive::Archive;
 use diapason_core::host::KernelMemory;
+use diapason_devices::faulty::OwnClock;
+
+/// A core of a host, over all lives of the host.
+pub(crate) struct Seated<'m> {
+    pub archive: &'m Archive<'m>,
+    pub options: Options,
+    pub region: Region,
+    /// Memory for the kernels of the lives to come.
+    pub memories: std::slice::IterMut<'m, KernelMemory>,
+}
 
 /// A host that takes part, over all its lives.
 pub(crate) struct Host<'m, O> {
-    archive: &'m Archive<'m>,
-    options: Options,
-    region: Region,
-    /// Memory for the kernels of the lives to come.
-    memories: std::slice::IterMut<'m, KernelMemory>,
+    cores: Vec<Seated<'m>>,
     state: State<'m, O>,
 }
 
 /// The state of a host.
 enum State<'m, O> {
-    Runs(Box<Processor<'m, O>>),
+    Runs(Cores<'m, O>),
     /// It has no power until then.
-    Off(Nanos, Box<Parts<O>>),
+    Off(Nanos, Vec<Parts<O>>),
     /// Its devices stay where they are: others that run on would take a cable for pulled.
     Ended {
-        ended: Ended,
-        _devices: Option<Bus>,
+        ended: Vec<Ended>,
+        _devices: Vec<Bus>,
     },
 }
 
 impl<O> State<'_, O> {
     /// The state of a host in which another is about to be written.
-    const NONE: Self = State::Ended {
-        ended: Ended { ending: Ending::Finished, time: Nanos::ZERO },
-        _devices: None,
-    };
-
-    fn ended(ending: Ending, time: Nanos, devices: Bus) -> Self {
-        State::Ended { ended: Ended { ending, time }, _devices: Some(devices) }
-    }
+    const NONE: Self = State::Ended { ended: Vec::new(), _devices: Vec::new() };
 }
 
-/// The parts of a host that outlive a loss of power.
+/// The parts of a core that outlive a loss of power.
 struct Parts<O> {
     bus: Bus,
     upsets: Upsets,
@@ -70,19 +70,17 @@ pub(crate) fn lives(options: &Options) -> usize {
 }
 
 impl<'m, O: Observer> Host<'m, O> {
-    /// Returns a host that is off until its first power. It has memory for each of its lives.
-    pub fn new(
-        archive: &'m Archive<'m>,
-        options: Options,
-        number: usize,
-        memories: &'m mut [KernelMemory],
-        (bus, observer): (Bus, O),
-    ) -> Result<Host<'m, O>, StartError> {
-        let (upsets, start) = (options.upsets(), options.world.host(options.start));
-        let parts = Box::new(Parts { bus, upsets, observer });
-        let (region, memories) = (Region::of(number), memories.iter_mut());
-        let state = State::Off(start, parts);
-        let mut host = Host { archive, options, region, memories, state };
+    /// Returns a host that is off until its first power. Each core has memory for each of its
+    /// lives, and comes with its devices and observer.
+    pub fn new(cores: Vec<(Seated<'m>, (Bus, O))>) -> Result<Host<'m, O>, StartError> {
+        let (mut seated, mut parts, mut start) = (Vec::new(), Vec::new(), Nanos::ZERO);
+        for (core, (bus, observer)) in cores {
+            let options = &core.options;
+            start = options.world.host(options.start);
+            parts.push(Parts { bus, upsets: options.upsets(), observer });
+            seated.push(core);
+        }
+        let mut host = Host { cores: seated, state: State::Off(start, parts) };
         // A host that cannot run at all is refused before anything runs.
         host.boot()?;
         Ok(host)
@@ -97,42 +95,47 @@ impl<'m, O: Observer> Host<'m, O> {
                 return Ok(());
             }
         };
-        // There is memory for each loss of power.
-        let Some(memory) = self.memories.next() else { return Ok(()) };
-        let Parts { bus, upsets, observer } = *parts;
-        let machine = Simulated::load(self.archive, bus, self.region, &mut Commons::default())?;
-        let life = Life { machine, options: &self.options, upsets, observer, now };
-        self.state = State::Runs(Box::new(life.boot(self.archive, memory)));
+        let (mut commons, mut running) = (Commons::default(), Vec::new());
+        for (core, Parts { bus, upsets, observer }) in self.cores.iter_mut().zip(parts) {
+            let (archive, options) = (core.archive, &core.options);
+            // There is memory for each loss of power.
+            let Some(memory) = core.memories.next() else { return Ok(()) };
+            let machine = Simulated::load(archive, bus, core.region, &mut commons)?;
+            let life = Life { machine, options, upsets, observer, now };
+            running.push(life.boot(archive, memory));
+        }
+        self.state = State::Runs(Cores::new(running));
         Ok(())
+    }
+
+    /// Returns the clock of the world, as its cores see it.
+    fn world(&self) -> OwnClock {
+        self.cores.first().map(|core| core.options.world.clone()).unwrap_or_default()
     }
 
     /// A lower bound of the time at which it does something next, by the clock of the world; none
     /// if it has ended.
     fn next(&mut self) -> Option<Nanos> {
-        let world = &self.options.world;
-        match &mut self.state {
-            State::Runs(processor) => {
-                // Something may be under way to it that was not when it stopped.
-                processor.machine.bus.ask_again();
-                Some(world.own(processor.next()))
-            }
-            State::Off(back, _) => Some(world.own(*back)),
-            State::Ended { .. } => None,
-        }
+        let next = match &mut self.state {
+            State::Runs(cores) => cores.next(),
+            State::Off(back, _) => *back,
+            State::Ended { .. } => return None,
+        };
+        Some(self.world().own(next))
     }
 
     /// Does everything up to `limit` by the clock of the world.
     fn run(&mut self, limit: Nanos, delay: Nanos) -> Result<(), StartError> {
         if let State::Off(back, parts) = &mut self.state {
-            parts.observer.hear(Said::Boots(*back));
-            parts.bus.power_cycle(*back);
+            for parts in parts {
+                parts.observer.hear(Said::Boots(*back));
+                parts.bus.power_cycle(*back);
+            }
             self.boot()?;
         }
-        let State::Runs(processor) = &mut self.state else { return Ok(()) };
-        processor.machine.resume();
-        let stop = processor.run(self.options.world.host(limit), echo(delay));
-        processor.machine.rest();
-        if let Some(stop) = stop {
+        let limit = self.world().host(limit);
+        let State::Runs(cores) = &mut self.state else { return Ok(()) };
+        if let Some(stop) = cores.run(limit, echo(delay)) {
             self.stops(stop);
         }
         Ok(())
@@ -141,36 +144,40 @@ impl<'m, O: Observer> Host<'m, O> {
     /// It ends, or is off for a time.
     fn stops(&mut self, stop: Stop) {
         let running = std::mem::replace(&mut self.state, State::NONE);
-        let State::Runs(mut processor) = running else { return };
+        let State::Runs(cores) = running else { return };
+        let Stop::PowerLost(back) = stop else {
+            let (ended, _devices) = cores.ended();
+            self.state = State::Ended { ended, _devices };
+            return;
+        };
+        let (Some(seat), Some(mut processor)) = (self.cores.first(), cores.only()) else { return };
+        let horizon = seat.options.world.host(Nanos(seat.archive.header.horizon));
         let time = processor.close();
-        let horizon = self.options.world.host(Nanos(self.archive.header.horizon));
-        let Processor { machine, upsets, observer, .. } = *processor;
+        let Processor { machine, upsets, observer, .. } = processor;
         let mut bus = machine.bus;
-        self.state = match stop {
-            Stop::Ended(ending) => State::ended(ending, time, bus),
-            Stop::PowerLost(back) => {
-                // Other hosts find its ends of the cables dead.
-                bus.power_cycle(time);
-                match back < horizon {
-                    true => State::Off(back, Box::new(Parts { bus, upsets, observer })),
-                    false => State::ended(Ending::Finished, time, bus),
-                }
+        // Other hosts find its ends of the cables dead.
+        bus.power_cycle(time);
+        self.state = match back < horizon {
+            true => State::Off(back, vec![Parts { bus, upsets, observer }]),
+            false => {
+                let ended = vec![Ended { ending: Ending::Finished, time }];
+                State::Ended { ended, _devices: vec![bus] }
             }
         };
     }
 }
 
-/// Runs hosts beside each other until each has ended, and says how, in their order. `delay` is the
-/// least time in which one can notice what another did; longer than nothing.
+/// Runs hosts beside each other until each has ended, and says how its cores did, in their order.
+/// `delay` is the least time in which one can notice what another did; longer than nothing.
 pub(crate) fn race<O: Observer>(
     hosts: &mut [Host<'_, O>],
     delay: Nanos,
-) -> Result<Vec<Ended>, StartError> {
+) -> Result<Vec<Vec<Ended>>, StartError> {
     while let Some((turn, others)) = turn(hosts) {
         hosts[turn].run(others + delay, delay)?;
     }
-    let ended = |host: &Host<'_, O>| match host.state {
-        State::Ended { ended, .. } => Some(ended),
+    let ended = |host: &Host<'_, O>| match &host.state {
+        State::Ended { ended, .. } => Some(ended.clone()),
         State::Runs(_) | State::Off(..) => None,
     };
     Ok(hosts.iter().filter_map(ended).collect())

@@ -155,7 +155,7 @@ pub struct Ended {
     pub time: Nanos,
 }
 
-/// A host that is to run.
+/// A host with one core that is to run, or a core of one with several.
 pub struct SimulatedHost<'a, O> {
     /// The archive that it boots from.
     pub archive: &'a [u8],
@@ -243,66 +243,52 @@ impl<O: Observer> Life<'_, O> {
     }
 }
 
-/// Runs hosts beside each other, each up to its horizon or its end; how each ended, in their order.
-/// One that loses its power boots again when it is back. The effect of one host on another takes at
-/// least `delay`, which is longer than nothing.
+/// Runs hosts beside each other, each up to its horizon or its end; how the cores of each ended, in
+/// their order. One that loses its power boots again when it is back. The effect of one host on
+/// another takes at least `delay`, which is longer than nothing.
+///
+/// Each core of a host is like a host of its own with its part of the devices. The cores of a host
+/// share the segments that their archives have in common, and ring each other's doorbells, which
+/// are heard [`RING`] later. At every instant the core with the lowest number goes first.
 ///
 /// # Errors
 /// If one of them cannot run at all.
 pub fn run_together<O: Observer>(
-    hosts: Vec<SimulatedHost<'_, O>>,
+    hosts: Vec<Vec<SimulatedHost<'_, O>>>,
     delay: Nanos,
-) -> Result<Vec<Ended>, StartError> {
+) -> Result<Vec<Vec<Ended>>, StartError> {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (_watch, archives) = begin(&hosts)?;
-    let lives = |(host, archive): (&SimulatedHost<'_, O>, _)| {
-        (0..hosts::lives(&host.options)).map(|_| KernelMemory::of(archive)).collect()
+    let (_watch, archives) = begin(hosts.iter().flatten())?;
+    let lives = |(core, archive): (&SimulatedHost<'_, O>, _)| {
+        (0..hosts::lives(&core.options)).map(|_| KernelMemory::of(archive)).collect()
     };
-    let mut memories: Vec<Vec<KernelMemory>> = hosts.iter().zip(&archives).map(lives).collect();
+    let mut memories: Vec<Vec<KernelMemory>> =
+        hosts.iter().flatten().zip(&archives).map(lives).collect();
+    let mut places = archives.iter().zip(&mut memories).enumerate();
     let mut seated = Vec::new();
-    for ((host, archive), memories) in hosts.into_iter().zip(&archives).zip(&mut memories) {
-        let SimulatedHost { options, functions, observer, .. } = host;
-        let bus = Bus::new(archive, functions);
-        let number = seated.len();
-        seated.push(hosts::Host::new(archive, options, number, memories, (bus, observer))?);
+    for cores in hosts {
+        let seat = |(core, place): (SimulatedHost<'_, O>, _)| {
+            let SimulatedHost { options, functions, observer, .. } = core;
+            let (number, (archive, memories)): (usize, (&Archive<'_>, &mut Vec<_>)) = place;
+            let (bus, region) = (Bus::new(archive, functions), Region::of(number));
+            let memories = memories.iter_mut();
+            (hosts::Seated { archive, options, region, memories }, (bus, observer))
+        };
+        seated.push(hosts::Host::new(cores.into_iter().zip(places.by_ref()).map(seat).collect())?);
     }
     hosts::race(&mut seated, delay.max(Nanos(1)))
 }
 
-/// Runs the cores of one host, each like a host of its own with its part of the devices; how each
-/// ended, in their order. They share the segments that their archives have in common, and ring each
-/// other's doorbells, which are heard [`RING`] later. At every instant the core with the lowest
-/// number goes first.
-///
-/// # Errors
-/// If one of them cannot run at all.
-pub fn run_cores<O: Observer>(cores: Vec<SimulatedHost<'_, O>>) -> Result<Vec<Ended>, StartError> {
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (_watch, archives) = begin(&cores)?;
-    let mut memories: Vec<KernelMemory> = archives.iter().map(KernelMemory::of).collect();
-    let mut loaded: Vec<Processor<'_, O>> = Vec::new();
-    let mut commons = Commons::default();
-    for ((core, archive), memory) in cores.into_iter().zip(&archives).zip(&mut memories) {
-        let SimulatedHost { options, functions, observer, .. } = core;
-        let (bus, region) = (Bus::new(archive, functions), Region::of(loaded.len()));
-        let machine = Simulated::load(archive, bus, region, &mut commons)?;
-        let (upsets, now) = (options.upsets(), options.start);
-        let life = Life { machine, options: &options, upsets, observer, now };
-        loaded.push(life.boot(archive, memory));
-    }
-    let ended = cores::interleave(&mut loaded);
-    Ok(ended.into_iter().map(|(ending, time)| Ended { ending, time }).collect())
-}
-
 /// Prepares this process for a run of several hosts or cores, and reads their archives.
-fn begin<'a, O>(
-    all: &[SimulatedHost<'a, O>],
+fn begin<'a: 'b, 'b, O: 'b>(
+    all: impl Iterator<Item = &'b SimulatedHost<'a, O>> + Clone,
 ) -> Result<(guard::Watch, Vec<Archive<'a>>), StartError> {
-    if all.is_empty() || all.len() > HOSTS_MAX {
-        return Err(StartError::Crowd(all.len()));
+    let count = all.clone().count();
+    if count == 0 || count > HOSTS_MAX {
+        return Err(StartError::Crowd(count));
     }
     guard::install();
     let watch = guard::Watch::begin().map_err(StartError::Host)?;
-    let archives = all.iter().map(|it| Archive::parse(it.archive).map_err(StartError::Archive));
+    let archives = all.map(|it| Archive::parse(it.archive).map_err(StartError::Archive));
     Ok((watch, archives.collect::<Result<Vec<Archive<'a>>, StartError>>()?))
 }

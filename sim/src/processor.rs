@@ -101,6 +101,8 @@ pub(crate) struct Processor<'a, O> {
     /// Where its turn ends, and how long its devices wait for an answer from another host.
     limit: Nanos,
     echo: Nanos,
+    /// When the first answer to what its devices did since its turn began can come.
+    pub answer: Nanos,
     /// Doorbells of other cores that it rang: which core, which of them, and when.
     pub rung: Vec<(u16, u16, Nanos)>,
 }
@@ -134,6 +136,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             booted: false,
             limit: Nanos::FOREVER,
             echo: Nanos::FOREVER,
+            answer: Nanos::FOREVER,
             rung: Vec::new(),
         }
     }
@@ -165,7 +168,7 @@ impl<'a, O: Observer> Processor<'a, O> {
     /// happen any more; `None` if it can go on. The actions of its devices can be answered after
     /// `echo`, so it stops there, too.
     pub fn run(&mut self, limit: Nanos, echo: Nanos) -> Option<Stop> {
-        (self.limit, self.echo) = (limit, echo);
+        (self.limit, self.echo, self.answer) = (limit, echo, Nanos::FOREVER);
         if !self.booted {
             self.booted = true;
             self.enter(Cause::Boot);
@@ -191,7 +194,7 @@ impl<'a, O: Observer> Processor<'a, O> {
                 }
             } else if change <= self.now && change < self.limit {
                 // Behind the limit, too: the kernel may have taken longer than that.
-                self.limit = self.limit.min(change + self.echo);
+                self.awaits(change);
                 self.machine.advance_devices(self.now.min(self.limit - Nanos(1)));
                 if let Some(stuck) = self.machine.bus.stuck() {
                     return Some(self.stop_at(stuck));
@@ -214,6 +217,12 @@ impl<'a, O: Observer> Processor<'a, O> {
                 self.go_on(due.min(change));
             }
         }
+    }
+
+    /// Its devices act at `at`: the turn ends before an answer can come.
+    fn awaits(&mut self, at: Nanos) {
+        self.answer = self.answer.min(at + self.echo);
+        self.limit = self.limit.min(self.answer);
     }
 
     /// Ends the run at a device that is wrong about its next change.
@@ -261,7 +270,7 @@ impl<'a, O: Observer> Processor<'a, O> {
                 return None;
             }
             self.now = change;
-            self.limit = self.limit.min(change + self.echo);
+            self.awaits(change);
             self.machine.advance_devices(change);
             let stuck = self.machine.bus.stuck();
             let seen = self.machine.bus.interrupts() || !self.machine.said.is_empty();
@@ -330,7 +339,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             }
             Trap::Write(address, value, bytes) => {
                 self.owe(self.costs.mmio());
-                self.limit = self.limit.min(self.now + self.echo);
+                self.awaits(self.now);
                 if self.machine.write_register(address, (value, bytes), self.now).is_none() {
                     self.fault(FaultCause::Write, address);
                 }

@@ -5,6 +5,7 @@
 
 mod browser;
 mod buffers;
+mod crews;
 mod debugger;
 mod flows;
 mod hearing;
@@ -34,7 +35,7 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 18] = [
+    let steps: [(&str, Check); 19] = [
         ("a search finds the same with one process and with two", search),
         ("simulator: hosts and cores are searched, explained and captured", parts::check),
         ("fixed seeds have the traces that are kept", traces::check),
@@ -43,6 +44,7 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
         ("simulator: messages under MTS are in time", on_time::check),
         ("simulator: messages of other nodes are read in time", hearing::check),
         ("simulator: messages of a flow are followed over all hosts", flows::check),
+        ("simulator: a host with several cores is a host among others", crews::check),
         ("simulator: a flow keeps its bound while clocks run apart", flows::apart),
         ("simulator: hosts find cables that are pulled, and lose nothing unnamed", pulled::check),
         ("simulator: flows go another way while cables are pulled", turned::check),

@@ -101,7 +101,7 @@ fn systems(description: &Description) -> Vec<&System> {
     match description {
         Description::One(system) => vec![system],
         Description::Cores(cores) => cores.iter().collect(),
-        Description::Several(list) => list.hosts.iter().map(|host| &host.system).collect(),
+        Description::Several(list) => list.systems().map(|(_, system)| system).collect(),
     }
 }
 

@@ -4,6 +4,7 @@
 use super::view::View;
 use super::{flow_tables, json, network};
 use crate::formats::named;
+use crate::several::{Joined, Joints};
 use crate::witness::Witnesses;
 use diapason_plan::{NetworkPlan, Plan, Verdict};
 use diapason_system::{Description, Diagnostics, Hosts, System};
@@ -49,7 +50,16 @@ impl Whole<'_> {
                 Whole { parts: parts.collect(), noun: Some("core"), network: None }
             }
             Description::Several(list) => {
-                let parts = list.hosts.iter().map(|host| part(host.name.clone(), &host.system));
+                let joints = Joints { others: list.others(), ..Joints::default() };
+                let (names, systems): (Vec<String>, Vec<System>) = list.named().into_iter().unzip();
+                let plans = Joined::By(Box::new(joints)).plans(&systems);
+                let parts = names.into_iter().zip(list.systems()).zip(plans);
+                let parts = parts.map(|((name, (_, system)), plan)| Part {
+                    name,
+                    system,
+                    plan,
+                    witnesses: None,
+                });
                 let network = Some((list, NetworkPlan::of(list)));
                 Whole { parts: parts.collect(), noun: Some("host"), network }
             }

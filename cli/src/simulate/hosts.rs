@@ -26,8 +26,9 @@ pub use crate::several::{Joined, Joints};
 use crate::surroundings::{self, Functions, as_functions, simulable};
 use crate::workspace::Workspace;
 use diapason_abi::{Key, Nanos};
-use diapason_sim::{EthernetBooks, EthernetNetwork, GatedBooks, Observer, Options, Trace};
+use diapason_sim::{Ended, EthernetBooks, EthernetNetwork, GatedBooks, Observer, Options, Trace};
 use diapason_system::{Hosts, InjectedFault, RunOptions, System};
+use std::collections::BTreeMap;
 
 /// How far hosts that nothing joins may be apart, so that what they say comes about in order.
 const UNJOINED: Nanos = Nanos::from_millis(1);
@@ -87,7 +88,8 @@ pub fn followed<O: Observer>(
 }
 
 /// Returns the seed of a host: every host draws for itself, whatever its place.
-fn own_seed(name: &str, seed: u64) -> u64 {
+#[must_use]
+pub fn own_seed(name: &str, seed: u64) -> u64 {
     seed ^ Key::new(name).0
 }
 
@@ -262,12 +264,16 @@ fn drive_together<O: Observer>(
         functions.extend(cards);
         diapason_sim::SimulatedHost { archive, options, functions, observer }
     });
-    let ended = match joined {
-        Joined::By(_) => diapason_sim::run_together(hosts.collect(), delay),
-        Joined::Cores => diapason_sim::run_cores(hosts.collect()),
-    };
+    let systems: Vec<&System> = sessions.iter().map(|session| &session.system).collect();
+    let crews = joined.crews(&systems);
+    let mut all: Vec<Option<_>> = hosts.map(Some).collect();
+    let crew = |crew: &Vec<usize>| crew.iter().filter_map(|part| all[*part].take()).collect();
+    let ended = diapason_sim::run_together(crews.iter().map(crew).collect(), delay);
     let ended = ended.map_err(|error| Failure::Ours(error.to_string()))?;
-    sessions.into_iter().zip(ended).map(|(session, ended)| how_it_ended(session, ended)).collect()
+    let ended = crews.into_iter().flatten().zip(ended.into_iter().flatten());
+    let ended: BTreeMap<usize, Ended> = ended.collect();
+    let each = sessions.into_iter().zip(ended.into_values());
+    each.map(|(session, ended)| how_it_ended(session, ended)).collect()
 }
 
 /// Returns the least time in which one host can notice what another did.
@@ -483,7 +489,7 @@ fn through(
         Searched::Tries(seed).tell();
         let request = &SimRequest { seed: Some(seed), ..command.request.clone() };
         let command = Asks { request, ..*command };
-        let seats = (0..sessions.len()).map(|part| seat(&command, joined, sessions, part, ()));
+        let seats = (0..sessions.len()).map(|part| seat(&command, sessions, part, ()));
         let seats: Vec<Seat<'_, ()>> = seats.collect();
         let faults: Vec<Vec<InjectedFault>> = seats.iter().map(|it| it.faults.clone()).collect();
         let wishes = sessions
@@ -529,7 +535,7 @@ fn run(
         wishes.push(Some(wish));
         let whose = format!("{called:width$} ");
         let live = live_from(whose, request.json, session.names.clone(), session.promises());
-        seats.push(seat(command, joined, sessions, index, Hearing(live)));
+        seats.push(seat(command, sessions, index, Hearing(live)));
     }
     let ran = seated(seats, joined, wishes, follows)?;
     sheet.map_or(Ok(()), Sheet::finish)?;
@@ -537,18 +543,12 @@ fn run(
 }
 
 /// Returns the seat of a part, with the faults that were asked for and what the seed draws for it.
-fn seat<'a, O>(
-    command: &Asks<'_>,
-    joined: &Joined,
-    sessions: &'a [Named],
-    part: usize,
-    observer: O,
-) -> Seat<'a, O> {
+fn seat<'a, O>(command: &Asks<'_>, sessions: &'a [Named], part: usize, observer: O) -> Seat<'a, O> {
     let (request, (name, session)) = (command.request, &sessions[part]);
     let seed = request.seed.map(|seed| own_seed(name, seed));
     let how = request.options(session, seed);
     let drawn = request.drawn(session, own_seed(name, request.seed.unwrap_or(0)));
-    let (drawn, asked) = (joined.possible(drawn), &command.faults[part]);
+    let (drawn, asked) = (Joined::possible(&session.system, drawn), &command.faults[part]);
     let faults = [&session.system.faults[..], asked, &drawn].concat();
     Seat { session, how, faults, observer }
 }

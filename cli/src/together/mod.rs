@@ -146,6 +146,12 @@ fn check(list: &Hosts) -> Result<(), Failure> {
         return wrong(HostsPlace::Host(HOSTS_MAX), [&title, "each host needs a QEMU", help]);
     }
     for (number, host) in list.hosts.iter().enumerate() {
+        if !host.others.is_empty() {
+            let title = format!("`{}` has {} cores", host.name, 1 + host.others.len());
+            let note = "QEMU's cores run in the computer's own time, and do not keep step";
+            let help = "start the list with `diapason sim`";
+            return wrong(HostsPlace::Host(number), [&title, note, help]);
+        }
         let acts_alone = |plug: &&UsbPlug| plug.only_in_qemu();
         if let Some(plug) = host.system.usb.iter().find(acts_alone) {
             let title = format!("`{}` of `{}` does not keep step", plug.name, host.name);

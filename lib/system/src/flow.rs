@@ -420,9 +420,9 @@ impl List<'_> {
             return None;
         };
         let HostSpec { system, file, .. } = &self.hosts[number];
-        let names = || system.processes.iter().map(|process| process.name.as_str());
-        let Some(place) = names().position(|known| known == process) else {
-            refuse(format!("`{file}` has no process called `{process}`"), near(process, names()));
+        let Some(place) = system.processes.iter().position(|it| it.name == process) else {
+            let (title, help) = self.hosts[number].lacks(process);
+            refuse(title, help);
             return None;
         };
         if system.processes[place].vcpu.is_none() {
@@ -591,7 +591,7 @@ enum By {
 }
 
 /// Returns the name that was meant, or those that there are.
-fn near<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+pub(crate) fn near<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(word, known.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.clone().next().is_none() => "there is none".to_owned(),

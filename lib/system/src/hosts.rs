@@ -4,17 +4,17 @@
 //! module checks the connections between the hosts.
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
-use crate::flow::{self, DeclaredFlow, Flow, Ways};
+use crate::flow::{self, DeclaredFlow, Flow, Ways, near};
 use crate::gates;
 use crate::limits::XHCI;
 use crate::network::{self, DeclaredNetwork, NameList};
 use crate::pulled::{self, Pulled};
 use crate::source::{At, Source, Span};
 use crate::suggest::nearest;
-use crate::system::System;
+use crate::system::{DeviceSpec, System};
 use crate::table::{Raw, Table};
 use crate::wires::{self, DeclaredLink, DeclaredSwitch, EthernetLink, Switch};
-use crate::{cores_of, keys, one_core, syntax, whole};
+use crate::{cores_of, keys, syntax, whole};
 use diapason_abi::archive::Location;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -73,14 +73,80 @@ pub struct HostSpec {
     pub name: String,
     /// The file of its description, as the text names it.
     pub file: String,
-    /// The description of the host.
+    /// The description of the host; of one with several cores, that of the core with its USB
+    /// controller.
     pub system: System,
+    /// The descriptions of its other cores, in their order.
+    pub others: Vec<System>,
     /// The hosts whose debug capability it waits for, if the text says.
     pub depends: Option<Vec<usize>>,
     /// Whether the host enables its debug capability, if the text says.
     pub enables: Option<bool>,
     /// By how many millionths its clock is fast in a simulation.
     pub drift_ppm: i32,
+}
+
+impl HostSpec {
+    /// Returns a host as it is declared, with what each of its cores has.
+    fn new(host: &DeclaredHost, mut others: Vec<System>) -> HostSpec {
+        for system in &mut others {
+            system.clock_hz = host.clock_hz.unwrap_or(system.clock_hz);
+        }
+        let has_ends = |system: &System| system.devices.iter().any(is_controller);
+        let system = others.remove(others.iter().position(has_ends).unwrap_or(0));
+        let (name, file) = (host.name.value.clone(), host.system.value.clone());
+        let (depends, enables, drift_ppm) = (None, host.enable, host.drift_ppm);
+        HostSpec { name, file, system, others, depends, enables, drift_ppm }
+    }
+
+    /// Returns why a flow cannot end at `process`, which the core with the controller lacks.
+    pub(crate) fn lacks(&self, process: &str) -> (String, String) {
+        let HostSpec { name, file, system, others, .. } = self;
+        let has = |other: &&System| other.processes.iter().any(|it| it.name == process);
+        if let Some(other) = others.iter().find(has) {
+            let title = format!("`{name}:{process}` is in a flow and on core {}", other.core);
+            let own = system.core;
+            let help =
+                format!("write `core = {own}` for it in `{file}`: the core of the USB server");
+            return (title, help);
+        }
+        let names = system.processes.iter().map(|process| process.name.as_str());
+        (format!("`{file}` has no process called `{process}`"), near(process, names))
+    }
+
+    /// Returns the name of one of the host's cores among all hosts. That with the ends of cables
+    /// has the name of the host.
+    #[must_use]
+    pub fn called(&self, core: &System) -> String {
+        match core.core == self.system.core {
+            true => self.name.clone(),
+            false => format!("{} core {}", self.name, core.core),
+        }
+    }
+}
+
+impl Hosts {
+    /// Returns every description: first that of each host, then those of other cores of hosts.
+    /// Each comes with the number of its host.
+    pub fn systems(&self) -> impl Iterator<Item = (usize, &System)> {
+        let each = self.hosts.iter().map(|host| &host.system).enumerate();
+        let others = self.hosts.iter().enumerate();
+        each.chain(others.flat_map(|(host, it)| it.others.iter().map(move |other| (host, other))))
+    }
+
+    /// Returns the host of each description behind those of hosts.
+    #[must_use]
+    pub fn others(&self) -> Vec<usize> {
+        self.systems().skip(self.hosts.len()).map(|(host, _)| host).collect()
+    }
+
+    /// Returns every description with its name, in the order of [`Hosts::systems`].
+    #[must_use]
+    pub fn named(&self) -> Vec<(String, System)> {
+        let named =
+            |(host, system): (usize, &System)| (self.hosts[host].called(system), system.clone());
+        self.systems().map(named).collect()
+    }
 }
 
 /// A cable: a bridge, whose ends are devices at two ports; or a debug cable, between a port and
@@ -177,11 +243,7 @@ pub fn parse_any(
                 let mut report = Report::new();
                 let read =
                     (Source::new(&file_name, &text), syntax::table(&text, &mut report), report);
-                let mut system = one_core(whole(read, &mut beside, cores_of)??)?;
-                system.clock_hz = host.clock_hz.unwrap_or(system.clock_hz);
-                let (name, file) = (host.name.value.clone(), host.system.value.clone());
-                let (enables, drift_ppm) = (host.enable, host.drift_ppm);
-                hosts.push(HostSpec { name, file, system, depends: None, enables, drift_ppm });
+                hosts.push(HostSpec::new(host, whole(read, &mut beside, cores_of)??));
             }
             Err(reason) => {
                 let title = format!("cannot read `{}`: {reason}", host.system.value);
@@ -414,6 +476,10 @@ fn end(text: &At<String>, hosts: &[HostSpec], report: &mut Report) -> Option<End
     found.ok()
 }
 
+fn is_controller(device: &DeviceSpec) -> bool {
+    matches!(device.location, Location::Pci(pci) if pci.class == XHCI)
+}
+
 fn find_end(
     host: &str,
     device: &str,
@@ -429,11 +495,8 @@ fn find_end(
         return Err((format!("no host is called `{host}`"), suggested(host, known)));
     };
     let HostSpec { system, file, .. } = &hosts[number];
-    let is_controller =
-        |location: &Location| matches!(location, Location::Pci(pci) if pci.class == XHCI);
-    let mut controllers = system.devices.iter().filter(|d| is_controller(&d.location));
-    let Some(index) =
-        system.devices.iter().position(|d| d.name == device && is_controller(&d.location))
+    let mut controllers = system.devices.iter().filter(|it| is_controller(it));
+    let Some(index) = system.devices.iter().position(|it| it.name == device && is_controller(it))
     else {
         let help = match controllers.next() {
             Some(first) => format!("did you mean `{}`?", first.name),

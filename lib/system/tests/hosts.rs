@@ -340,6 +340,45 @@ fn a_flow_goes_from_program_to_program() {
     assert_eq!(flow.contract.per.0, 2_000_000);
 }
 
+/// A host with two cores. Its controller is on the second one.
+const CREW: &str = "[system]\nname = \"crew\"\ncores = 2\n[[process]]\nname = \"first\"\n\
+                    priority = 1\nvcpu = \"u\"\n[[process]]\nname = \"on\"\npriority = 1\n\
+                    core = 1\nvcpu = \"v\"\nuses = [\"xhci\"]\n[[device]]\nname = \"xhci\"\n\
+                    pci = \"0c0330\"\nsize = \"16K\"\n[[vcpu]]\nname = \"u\"\nbudget = \"1ms\"\n\
+                    period = \"10ms\"\n[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\n\
+                    period = \"10ms\"\n";
+
+/// Two such hosts with a cable between them, and `more`.
+fn crews(more: &str) -> Result<Description, Diagnostics> {
+    let host =
+        |name| format!("[[host]]\nname = \"{name}\"\nsystem = \"crew.toml\"\nclock = \"2GHz\"\n");
+    let cable = "[[cable]]\nname = \"c\"\nends = [\"left:xhci:1\", \"right:xhci:1\"]\n";
+    let text = host("left") + &host("right") + cable + more;
+    parse_any("hosts.toml", &text, |file| Ok((file.to_owned(), CREW.to_owned())))
+}
+
+#[test]
+fn a_host_may_have_several_cores() {
+    let Ok(Description::Several(hosts)) = crews(FLOW) else { panic!("{:?}", crews(FLOW)) };
+    let cores: Vec<(usize, u16, u64)> =
+        hosts.systems().map(|(host, it)| (host, it.core, it.clock_hz)).collect();
+    // The core with the ends of cables stands for its host.
+    let clock = 2_000_000_000;
+    assert_eq!(cores, [(0, 1, clock), (1, 1, clock), (0, 0, clock), (1, 0, clock)]);
+    let names: Vec<String> = hosts.named().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["left", "right", "left core 0", "right core 0"]);
+    assert_eq!(hosts.others(), [0, 1]);
+    assert_eq!(hosts.flows[0].stops().map(|stop| stop.process).collect::<Vec<_>>(), [0, 0]);
+}
+
+#[test]
+fn a_flow_ends_on_the_core_of_the_usb_controller() {
+    let found = crews(&FLOW.replace("right:on", "right:first")).unwrap_err();
+    let [item] = found.items()[..] else { panic!("{found}") };
+    assert_eq!(item.title, "`right:first` is in a flow and on core 0");
+    assert_eq!(item.help, "write `core = 1` for it in `crew.toml`: the core of the USB server");
+}
+
 #[test]
 fn mistakes_of_a_flow_are_found_where_they_are() {
     let bad = |from: &str, to: &str, (line, column): (usize, usize), title: &str, help: &str| {

@@ -137,8 +137,14 @@ fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String
         Session::assemble(host.system, built.clone(), options).map_err(|it| it.to_string())
     };
     let sessions = hosts.into_iter().map(assemble).collect::<Result<Vec<Session>, String>>()?;
-    let joined =
-        Joined::By(Joints { cables, ethernet, switches, drifts, times, ..Joints::default() });
+    let joined = Joined::By(Box::new(Joints {
+        cables,
+        ethernet,
+        switches,
+        drifts,
+        times,
+        ..Joints::default()
+    }));
     let mut seats: Vec<_> = sessions.iter().map(|session| Seat::new(session, ())).collect();
     if let Some(words) = case.fault {
         let fault = parse_fault(&sessions[1].system, words).map_err(|it| it.to_string())?;

@@ -189,7 +189,8 @@ fn keeps(
         Session::assemble(host.system, built.clone(), options).map_err(|it| it.to_string())
     };
     let sessions = hosts.into_iter().map(assemble).collect::<Result<Vec<Session>, String>>()?;
-    let joined = Joined::By(Joints { cables, ethernet, switches, drifts, ..Joints::default() });
+    let joined =
+        Joined::By(Box::new(Joints { cables, ethernet, switches, drifts, ..Joints::default() }));
     let seats = || sessions.iter().map(|session| Seat::new(session, ())).collect();
     let ran = together(seats(), &joined).map_err(|failure| failure.to_string())?;
     let again = together(seats(), &joined).map_err(|failure| failure.to_string())?;

@@ -98,8 +98,9 @@ impl Stage<'_> {
             systems.iter().map(|system| self.session(system)).collect();
         let sessions = sessions?;
         let seats = sessions.iter().map(|it| Seat { how: how.clone(), ..Seat::new(it, ()) });
-        let joints = Joints { drifts: drifts.to_vec(), ..cables.to_vec().into() };
-        let hosts = together(seats.collect(), &Joined::By(joints));
+        let (drifts, cables) = (drifts.to_vec(), cables.to_vec());
+        let joints = Joints { drifts, cables, ..Joints::default() };
+        let hosts = together(seats.collect(), &Joined::By(Box::new(joints)));
         let hosts = hosts.map_err(|failure| failure.to_string())?;
         Ok(hosts.into_iter().map(|host| (host.run.ending, host.hash)).collect())
     }
@@ -265,7 +266,7 @@ fn turns(stage: &Stage<'_>) -> Result<(), String> {
             functions: vec![(XHCI, Box::new(end) as Box<dyn FunctionModel>)],
             observer,
         };
-        let hosts = ends.into_iter().zip(&mut traces).map(host).collect();
+        let hosts = ends.into_iter().zip(&mut traces).map(|it| vec![host(it)]).collect();
         run_together(hosts, delay).map_err(|error| error.to_string())?;
         if swapped {
             traces.reverse();

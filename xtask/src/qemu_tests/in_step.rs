@@ -101,7 +101,8 @@ fn keeps(
         let fault = parse_fault(&sessions[1].system, words).map_err(|it| it.to_string())?;
         seats[1].faults.push(fault);
     }
-    let ran = together(seats, &Joined::By(joints)).map_err(|failure| failure.to_string())?;
+    let ran =
+        together(seats, &Joined::By(Box::new(joints))).map_err(|failure| failure.to_string())?;
     let judged = |host: usize| sessions[host].judge(&ran[host].run);
     let found: Vec<String> = [0, 1].map(judged).iter().flat_map(|it| it.findings()).collect();
     println!("{found:#?}");

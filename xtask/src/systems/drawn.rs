@@ -1,6 +1,8 @@
 //! A random system as a structure, before it becomes text. Shrinking works on this structure, so
 //! every smaller one is a description, too.
 
+use std::collections::BTreeSet;
+
 /// A whole system that was drawn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Drawn {
@@ -18,6 +20,8 @@ pub(crate) struct Drawn {
     pub can: Option<Interface>,
     /// A bus on which programs send by a controller with message buffers.
     pub bus: Option<DrawnBus>,
+    /// Programs on several cores that share a segment and a doorbell.
+    pub board: Option<DrawnBoard>,
     pub rude: Vec<Rude>,
     /// The budget of the process that restarts those that fault.
     pub watch: Budget,
@@ -53,7 +57,7 @@ pub(crate) struct DrawnTask {
     pub spare: u64,
     /// Length of the VCPU's list.
     pub replenishments: u64,
-    /// The core that it runs on, 0 or 1.
+    /// The core that it runs on.
     pub core: u64,
     /// How often a job asks each server. A task that asks leaves its own `section` out.
     pub asks: [u64; SERVERS],
@@ -75,6 +79,22 @@ pub(crate) struct DrawnServer {
     pub section: u64,
     /// How often it asks the next server for each request.
     pub onward: u64,
+}
+
+/// A controller with a job in every millisecond, and a logger on another core that its doorbell
+/// wakes. The controller's state message is in a segment in common.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DrawnBoard {
+    /// The core of the controller.
+    pub control: u64,
+    /// The core of the logger.
+    pub logger: u64,
+    /// The budget of the logger.
+    pub server: Budget,
+    /// The shortest time between two rings, in microseconds at 1 GHz.
+    pub interval: u64,
+    /// The core of a program that never stops, and rings far more often.
+    pub storm: Option<u64>,
 }
 
 /// A USB-CAN interface, its server, and the pipes from its channels.
@@ -307,6 +327,8 @@ pub(crate) struct DrawnSamples {
     pub server: Budget,
     /// Length of the VCPU's list.
     pub replenishments: u64,
+    /// The core of the reader. Writers, and readers of disks, are on that of the server.
+    pub core: u64,
 }
 
 /// A seat with a program that misbehaves in it.
@@ -318,7 +340,7 @@ pub(crate) struct Rude {
     pub seat: Perch,
     /// The program's priority, 0 to 63.
     pub priority: u64,
-    /// The core that it runs on, 0 or 1.
+    /// The core that it runs on.
     pub core: u64,
 }
 
@@ -349,6 +371,18 @@ pub const TRAFFIC: [u64; 5] = [470, 400, 1_400, 1_570, 3_200];
 
 /// Messages a second that a receiver on a bus takes at least.
 pub const TURNS: u64 = 3_053;
+
+/// Returns the core of the reader of a device, if it may be on another one than the server.
+pub const fn reader(class: &mut Gadget) -> Option<&mut u64> {
+    match class {
+        Gadget::Samples(samples)
+        | Gadget::Endpoint(_, samples)
+        | Gadget::Sink(Commands { pair: true, .. }, samples)
+        | Gadget::Pictures(_, samples)
+        | Gadget::SecondPictures(_, samples) => Some(&mut samples.core),
+        _ => None,
+    }
+}
 
 /// Returns the pipes from and to devices of classes.
 pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples> {
@@ -403,11 +437,39 @@ impl Drawn {
         all
     }
 
-    /// Returns how many cores it has: the second one is there if something runs on it.
+    /// Returns the core of everything that may be on another core than the first.
+    pub fn places(&mut self) -> Vec<&mut u64> {
+        let Drawn { tasks, rude, can, board, .. } = self;
+        let mut all: Vec<&mut u64> = tasks.iter_mut().map(|task| &mut task.core).collect();
+        all.extend(rude.iter_mut().map(|rude| &mut rude.core));
+        all.extend(can.iter_mut().flat_map(|can| &mut can.classes).filter_map(reader));
+        if let Some(DrawnBoard { control, logger, storm, .. }) = board {
+            all.extend([control, logger].into_iter().chain(storm));
+        }
+        all
+    }
+
+    /// Returns the cores that something runs on, in their order.
+    fn busy(&self) -> BTreeSet<u64> {
+        let on_first = self.can.is_some() || self.bus.is_some() || !self.servers.is_empty();
+        let mut copy = self.clone();
+        let places = copy.places().into_iter().map(|core| *core);
+        places.chain(on_first.then_some(0)).collect()
+    }
+
+    /// Returns how many cores it has.
     #[must_use]
     pub fn cores(&self) -> u64 {
-        let tasks = self.tasks.iter().map(|task| task.core);
-        1 + tasks.chain(self.rude.iter().map(|rude| rude.core)).max().unwrap_or_default()
+        self.busy().len().max(1) as u64
+    }
+
+    /// Returns it without the cores that nothing runs on.
+    #[must_use]
+    pub fn packed(&self) -> Drawn {
+        let busy = self.busy();
+        let mut packed = self.clone();
+        packed.places().into_iter().for_each(|core| *core = busy.range(..*core).count() as u64);
+        packed
     }
 
     /// Returns whether QEMU has all that it needs: one core, no controller with message buffers,
@@ -436,6 +498,7 @@ impl Drawn {
         };
         let usb = self.can.as_ref().map_or(0, of);
         let bus = self.bus.as_ref().map_or(0, of_bus);
-        self.tasks.len() + self.servers.len() + self.rude.len() + usb + bus
+        let board = self.board.as_ref().map_or(0, |it| 2 + usize::from(it.storm.is_some()));
+        self.tasks.len() + self.servers.len() + self.rude.len() + usb + bus + board
     }
 }

@@ -5,7 +5,8 @@
 use super::drawn::Drawn;
 use super::slack::Slack;
 use super::text::description;
-use super::{bursts, buses};
+use super::{boards, bursts, buses};
+use diapason::console::Line;
 use diapason::describe::describe_any;
 use diapason::metal::Built;
 use diapason::outcome::{Assumptions, RunVerdict};
@@ -13,8 +14,8 @@ use diapason::plan::Plan;
 use diapason::plan::start::found_within;
 use diapason::session::{FinishedRun, Session};
 use diapason::simulate::{
-    Joined, Joints, Seat, Simulated, Simulation, asked, delayed, drawn as faults_of, excuse,
-    together, usual,
+    Hearing, Joined, Joints, Named, Simulated, Simulation, asked, delayed, drawn as faults_of,
+    excuse, followed, own_seed, usual,
 };
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
@@ -22,6 +23,7 @@ use diapason_system::{
     Description, Diagnostics, FaultKind, Hosts, InjectedFault, PipeDirection, PipeSpec,
     ProcessSpec, RunOptions, System,
 };
+use std::cell::RefCell;
 use std::path::Path;
 
 /// The length of each run: the ends of chains report a second after the interface is there.
@@ -38,7 +40,7 @@ pub(crate) enum Judged {
     /// The planner refuses it.
     Refused(String),
     /// The system was admitted and ran; what was seen of what was promised, in thousandths.
-    Ran(Vec<Breach>, Tightness),
+    Ran(Vec<Breach>, Box<Tightness>),
 }
 
 /// Observed in thousandths of what was promised.
@@ -46,6 +48,8 @@ pub(crate) enum Judged {
 pub(crate) struct Tightness {
     /// Delays of messages in pipes, in per mille of their bounds.
     pub pipes: Vec<u64>,
+    /// Delays from devices to readers on other cores, as the readers say.
+    pub far: Vec<u64>,
     /// Those of pipes to endpoints; they are among the pipes, too.
     pub sinks: Vec<u64>,
     pub jobs: Vec<u64>,
@@ -65,6 +69,7 @@ impl Tightness {
     /// Adds everything that another one has.
     pub(crate) fn extend(&mut self, other: Tightness) {
         self.pipes.extend(other.pipes);
+        self.far.extend(other.far);
         self.sinks.extend(other.sinks);
         self.jobs.extend(other.jobs);
         self.calls.extend(other.calls);
@@ -90,12 +95,13 @@ pub(crate) struct Breach {
 pub fn judge_file(built: &Built, path: &Path) -> Judged {
     let usual = Conditions { drift: None, faults: false, seed: 0, horizon: HORIZON_NS };
     match describe_any(path) {
-        Ok(Description::One(system)) => runs(built, vec![*system], &Joined::Cores, &usual),
-        Ok(Description::Cores(cores)) => runs(built, cores, &Joined::Cores, &usual),
-        Ok(Description::Several(Hosts { hosts, cables, ethernet, switches, .. })) => {
-            let systems = hosts.into_iter().map(|host| host.system).collect();
-            let joints = Joints { cables, ethernet, switches, ..Joints::default() };
-            runs(built, systems, &Joined::By(joints), &usual)
+        Ok(Description::One(system)) => runs(built, named(vec![*system]), &Joined::Cores, &usual),
+        Ok(Description::Cores(cores)) => runs(built, named(cores), &Joined::Cores, &usual),
+        Ok(Description::Several(list)) => {
+            let (parts, others) = (list.named(), list.others());
+            let Hosts { cables, ethernet, switches, .. } = list;
+            let joints = Joints { cables, ethernet, switches, others, ..Joints::default() };
+            runs(built, parts, &Joined::By(Box::new(joints)), &usual)
         }
         Err(failure) => Judged::Unread(failure.to_string()),
     }
@@ -131,9 +137,9 @@ pub fn refuses(drawn: &Drawn) -> Option<String> {
 
 /// Returns why the planner refuses a drawn system with logs of this length, or nothing.
 pub fn refuses_with(drawn: &Drawn, length: Nanos) -> Option<String> {
-    let refused = |system: &System| Plan::of(system).clear().err();
+    let refused = |plan: &Plan| plan.clear().err();
     match read(drawn, length) {
-        Ok(cores) => cores.iter().find_map(refused).map(|why| why.plain()),
+        Ok(cores) => Plan::of_cores(&cores).iter().find_map(refused).map(|why| why.plain()),
         Err(why) => Some(why.plain()),
     }
 }
@@ -153,43 +159,106 @@ pub fn judge(built: &Built, drawn: &Drawn, seed: u64) -> Judged {
         Err(why) => return Judged::Unread(why.plain()),
     };
     let conditions = Conditions { drift: drift(drawn), faults: drawn.faults, seed, horizon };
-    runs(built, cores, &Joined::Cores, &conditions)
+    runs(built, named(cores), &Joined::Cores, &conditions)
 }
 
 fn ours(text: String) -> Judged {
     let violation = Breach { kind: String::from("ours"), text, fault: None };
-    Judged::Ran(vec![violation], Tightness::default())
+    Judged::Ran(vec![violation], Box::default())
 }
 
-fn runs(built: &Built, systems: Vec<System>, joined: &Joined, conditions: &Conditions) -> Judged {
+/// Returns cores with their names.
+fn named(cores: Vec<System>) -> Vec<(String, System)> {
+    cores.into_iter().map(|system| (system.core.to_string(), system)).collect()
+}
+
+/// Plans and runs hosts, or the cores of one.
+fn runs(
+    built: &Built,
+    parts: Vec<(String, System)>,
+    joined: &Joined,
+    conditions: &Conditions,
+) -> Judged {
     let options = RunOptions { horizon_ns: conditions.horizon, record_bytes: 0, watch: false };
-    let assemble = |system| Session::assemble(system, built.clone(), options);
-    let sessions = match systems.into_iter().map(assemble).collect::<Result<Vec<Session>, _>>() {
-        Ok(sessions) => sessions,
-        Err(Failure::NotAdmitted(why)) => return Judged::Refused(why),
-        Err(Failure::Input(why)) => return Judged::Unread(why),
-        Err(failure) => return ours(failure.to_string()),
-    };
-    match sessions.as_slice() {
-        [session] => one_core(session, conditions),
-        sessions => several(sessions, joined),
+    let (names, systems): (Vec<String>, Vec<System>) = parts.into_iter().unzip();
+    let planned = |(name, plan)| Ok((name, Session::planned(plan, built.clone(), options, None)?));
+    let sessions = names.into_iter().zip(joined.plans(&systems)).map(planned);
+    match sessions.collect::<Result<Vec<Named>, Failure>>() {
+        Ok(sessions) => match (sessions.as_slice(), joined) {
+            ([(_, session)], Joined::Cores) => one_core(session, conditions),
+            _ => several(sessions, joined, conditions),
+        },
+        Err(why) => stopped(why),
     }
 }
 
-/// All hosts, or all cores of one, run beside each other, once. Nobody follows the messages of
-/// several, so pipes are judged by what their readers report.
-fn several(sessions: &[Session], joined: &Joined) -> Judged {
-    let (mut violations, mut shares) = (Vec::new(), Tightness::default());
-    let seats = sessions.iter().map(|session| Seat::new(session, ())).collect();
-    match together(seats, joined) {
-        Ok(all) => {
-            for (session, ran) in sessions.iter().zip(all) {
-                violations.extend(look(session, ran, &[], false, &mut shares));
-            }
-        }
-        Err(failure) => return ours(failure.to_string()),
+/// Returns the fate of a system without sessions.
+fn stopped(why: Failure) -> Judged {
+    match why {
+        Failure::NotAdmitted(why) => Judged::Refused(why),
+        Failure::Input(why) => Judged::Unread(why),
+        failure => ours(failure.to_string()),
     }
-    Judged::Ran(violations, shares)
+}
+
+/// Runs all hosts, or all cores of one, beside each other: as one core runs alone.
+fn several(mut sessions: Vec<Named>, joined: &Joined, conditions: &Conditions) -> Judged {
+    let Conditions { drift, faults: of_seed, seed, horizon } = conditions;
+    let of_each = |faults: &dyn Fn(&Named) -> Vec<InjectedFault>| {
+        sessions.iter().map(faults).collect::<Vec<Vec<InjectedFault>>>()
+    };
+    let mut ways = vec![(None, of_each(&|_| Vec::new()), None)];
+    if drift.is_some() {
+        let drifts = of_each(&|(_, it)| asked(&it.system, drift.as_slice()).unwrap_or_default());
+        ways.push((Some(*seed), drifts, drift.clone()));
+    }
+    if *of_seed {
+        let drawn = of_each(&|(name, session)| {
+            let faults = faults_of(&session.system, own_seed(name, *seed), *horizon);
+            Joined::possible(&session.system, faults)
+        });
+        ways.push((Some(*seed), drawn, Some(format!("--faults --seed {seed}"))));
+    }
+    let (mut found, mut shares) = (Vec::new(), Tightness::default());
+    for (seed, faults, said) in ways {
+        for ((_, session), faults) in sessions.iter_mut().zip(faults) {
+            session.system.faults = faults;
+        }
+        let drawn_too = said.is_some() && said != *drift;
+        let broken = beside(&sessions, joined, (seed, drawn_too), &mut shares);
+        found.extend(broken.into_iter().map(|it| Breach { fault: said.clone(), ..it }));
+    }
+    Judged::Ran(found, Box::new(shares))
+}
+
+/// Runs parts beside each other once, with their faults; what they broke.
+fn beside(
+    sessions: &[Named],
+    joined: &Joined,
+    (seed, drawn_too): (Option<u64>, bool),
+    shares: &mut Tightness,
+) -> Vec<Breach> {
+    let said = RefCell::new(Vec::new());
+    let hear = |line: &Line| {
+        if let Line::Log { text, .. } = line {
+            said.borrow_mut().push(text.clone());
+        }
+    };
+    let observers = sessions.iter().map(|_| Hearing(&hear));
+    let all = match followed(sessions, joined, seed, observers) {
+        Ok(all) => all,
+        Err(failure) => return vec![breach("ours", failure.to_string())],
+    };
+    let mut found = Vec::new();
+    for ((_, session), ran) in sessions.iter().zip(all) {
+        found.extend(look(session, ran, &session.system.faults, drawn_too, shares));
+    }
+    let systems = sessions.iter().map(|(_, session)| &session.system);
+    found.retain(|it| !boards::is_named(systems.clone(), it));
+    if !drawn_too {
+        found.extend(boards::heard(systems, &said.into_inner()));
+    }
+    found
 }
 
 fn one_core(session: &Session, conditions: &Conditions) -> Judged {
@@ -220,7 +289,7 @@ fn one_core(session: &Session, conditions: &Conditions) -> Judged {
         faults.retain(|fault| fault.kind != FaultKind::Reboot);
         one(Some(*seed), &faults, true, Some(format!("--faults --seed {seed}")));
     }
-    Judged::Ran(violations, shares)
+    Judged::Ran(violations, Box::new(shares))
 }
 
 /// Returns the drift of the interface's clock, as the command line says it.
@@ -250,8 +319,15 @@ fn look(
         buses::reads(session, &run, shares);
         let plan = &session.plan;
         let (promised, flooded) = (Assumptions::of(plan), flooded(&session.system));
-        for ((pipe, seen), planned) in session.system.pipes.iter().zip(&lives.seen).zip(&plan.pipes)
-        {
+        let far = promised.pipes.iter().filter(|promise| promise.place.is_none());
+        for promise in far {
+            match promise.row(&run.outcome).filter(|row| row.messages > 0) {
+                Some(row) => shares.far.push(row.whole_max_ns * 1_000 / promise.bound_ns.max(1)),
+                None => found.push(breach("silent", format!("{}: no message", promise.name))),
+            }
+        }
+        let near = session.system.pipes.iter().zip(&lives.seen).zip(&plan.pipes);
+        for ((pipe, seen), planned) in near.filter(|((pipe, _), _)| pipe.process().is_some()) {
             let name = &pipe.name;
             let Some(life) = seen.worst.as_ref().filter(|_| planned.bill.is_ok()) else {
                 // Nobody follows pictures from the outside: their reader says how many came.

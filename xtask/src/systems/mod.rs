@@ -2,6 +2,7 @@
 //! their seats. Every system that the planner admits must hold: it is simulated, and judged by its
 //! messages and jobs. A system that breaks a promise is made small and written down.
 
+mod boards;
 mod bursts;
 mod buses;
 pub mod cases;
@@ -86,6 +87,8 @@ struct Campaign {
     /// Those that are refused, by why.
     refused: BTreeMap<String, u64>,
     admitted: u64,
+    /// The number of those with several cores.
+    several: u64,
     /// The number of systems that break a promise.
     broken: u64,
     shares: Tightness,
@@ -119,8 +122,9 @@ impl Campaign {
                 }
                 Judged::Ran(violations, shares) => {
                     campaign.admitted += 1;
+                    campaign.several += u64::from(drawn.cores() > 1);
                     campaign.broken += u64::from(!violations.is_empty());
-                    campaign.shares.extend(shares);
+                    campaign.shares.extend(*shares);
                     if violations.is_empty() && drawn.boots_in_qemu() {
                         campaign.sound.push(number);
                     }
@@ -172,11 +176,12 @@ impl Campaign {
 
     /// Returns what was seen, as tables.
     fn render(&self, seed: u64) -> String {
-        let Campaign { drawn, unread, admitted, broken, .. } = self;
+        let Campaign { drawn, unread, admitted, several, broken, .. } = self;
         let refused: u64 = self.refused.values().sum();
         let mut text = format!(
             "\n{drawn} systems of seed {seed}: {unread} no description, {refused} refused, \
-             {admitted} admitted and simulated, {broken} of them break a promise\n"
+             {admitted} admitted and simulated, {several} of them with several cores; {broken} \
+             break a promise\n"
         );
         if let Some(why) = &self.why {
             let _ = writeln!(text, "the first that is no description is {why}");
@@ -185,9 +190,11 @@ impl Campaign {
         let columns = ["observed/bound", "n", "median", "90 %", "99 %", "most"];
         let columns: Vec<(&str, Align)> = columns.iter().map(|name| (*name, right)).collect();
         let mut table = TextTable::new(&columns);
-        let Tightness { pipes, sinks, jobs, calls, queued, through, read, slack } = &self.shares;
+        let Tightness { pipes, far, sinks, jobs, calls, queued, through, read, slack } =
+            &self.shares;
         let all = [
             ("pipes", pipes),
+            ("pipes to other cores", far),
             ("pipes to endpoints", sinks),
             ("jobs", jobs),
             ("jobs that ask", calls),

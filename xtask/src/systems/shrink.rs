@@ -53,9 +53,12 @@ fn candidates(drawn: &Drawn) -> Vec<Smaller> {
     simple(|next| next.queues = Queues::Periods);
     simple(|next| next.closed = false);
     simple(|next| {
-        next.tasks.iter_mut().for_each(|task| task.core = 0);
-        next.rude.iter_mut().for_each(|rude| rude.core = 0);
+        next.board = None;
+        next.places().into_iter().for_each(|core| *core = 0);
     });
+    simple(|next| next.board = None);
+    simple(|next| next.board.iter_mut().for_each(|board| board.storm = None));
+    simple(|next| next.places().into_iter().for_each(|core| *core = (*core).min(1)));
     simple(|next| next.clock_mhz = 1_000);
     for number in (0..drawn.tasks.len()).rev() {
         all.push(Box::new(move |from| {

@@ -130,15 +130,24 @@ pub(super) fn flows(hosts: &Hosts) -> Planned {
     if hosts.flows.is_empty() && timeless && strict {
         return Planned::default();
     }
-    let systems = || hosts.hosts.iter().map(|host| &host.system);
+    let systems = || hosts.systems().map(|(_, system)| system);
     let costs: Vec<KernelTimes> = systems().map(System::kernel_times).collect();
     let cores: Vec<Core> = systems().zip(&costs).map(|(it, costs)| core::core(it, costs)).collect();
     let priced = || systems().zip(&cores).zip(&costs);
     let mutexes: Vec<Mutexes<'_>> =
         priced().map(|((it, core), costs)| Mutexes::new(it, core, costs)).collect();
-    let plants = priced().zip(&mutexes);
-    let plants: Vec<Plant<'_>> =
-        plants.map(|(((it, core), costs), own)| Plant::new(it, core, costs, own)).collect();
+    let each = || {
+        let parts = priced().zip(&mutexes);
+        parts.map(|(((it, core), costs), own)| Plant::new(it, core, costs, own))
+    };
+    // The readers of a host's pipes may be on its other cores.
+    let crew = |host| {
+        let all = each().zip(hosts.systems()).filter(|(_, (of, _))| *of == host);
+        all.map(|(plant, _)| plant).collect()
+    };
+    let crews: Vec<Vec<Plant<'_>>> = (0..hosts.hosts.len()).map(crew).collect();
+    let plants = each().zip(&crews).map(|(plant, crew)| plant.among(crew));
+    let plants: Vec<Plant<'_>> = plants.collect();
     let mut on_cables = bills(hosts, &plants).into_iter();
     let (on_wires, times, credits) = ethernet::bills(hosts, &plants);
     let mut on_wires = on_wires.into_iter();

@@ -63,6 +63,8 @@ pub fn afford(random: &mut Random, drawn: &mut Drawn, why: &str) -> bool {
             task(drawn, number, wanted);
         } else if name == "watch" {
             drawn.watch.hold(wanted);
+        } else if let (Some(board), "logging") = (&mut drawn.board, &**name) {
+            board.server.hold(wanted);
         } else if let Some(number) = name.strip_prefix("rude-").and_then(|it| it.split('-').next())
         {
             let rude = number.parse().ok().and_then(|it: usize| drawn.rude.get_mut(it));

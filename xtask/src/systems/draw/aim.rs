@@ -30,6 +30,7 @@ pub fn aim(random: &mut Random, drawn: Drawn, refuses: Plans<'_>) -> Drawn {
         steps += 1;
         if steps == LOOSENED / 2 {
             next.can.iter_mut().for_each(ease);
+            next.board = None;
         } else {
             answer(random, &mut next, &why);
         }
@@ -114,6 +115,8 @@ fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
     let of_bus = about(&["its controller", "`driver", "`send-", "`heard-", "`ear-"]);
     if random.one_in(5) {
         loosen(random, drawn);
+    } else if about(&["`direct`", "`logging`"]) && random.one_in(4) {
+        drawn.board = None;
     } else if of_bus && let Some(bus) = &mut drawn.bus {
         bus::loosen(random, bus);
     } else if about(&["take more than half"]) {
@@ -310,7 +313,10 @@ fn owned(drawn: &mut Drawn, eighths: u64) {
 fn tighten(random: &mut Random, drawn: &mut Drawn) {
     let tasks = drawn.tasks.len();
     match random.below(8) {
-        0 => owned(drawn, 12),
+        0 => {
+            owned(drawn, 12);
+            drawn.board.iter_mut().for_each(|board| board.server.scale(6));
+        }
         1 | 2 if tasks > 0 => {
             let task = &mut drawn.tasks[random.index(tasks)];
             task.work = scale(task.work, 10).min(task.period - task.spare);

@@ -3,7 +3,7 @@
 use super::spread;
 use crate::systems::drawn::{
     Budget, Commands, DiskPipe, DrawnOutput, DrawnPipe, DrawnSamples, FramePipe, Gadget, Interface,
-    KBITS, Onward, Sender, TRAFFIC, TURNS,
+    KBITS, Onward, Sender, TRAFFIC, TURNS, reader,
 };
 use diapason_random::Random;
 
@@ -80,6 +80,30 @@ pub fn second_camera((seed, number): (u64, u64), can: &mut Interface) {
     let DrawnSamples { share, server, replenishments, .. } = samples(random, PIECE_PERIOD);
     let second = DrawnSamples { share, server, replenishments, ..first };
     can.classes.insert(place + 1, Gadget::SecondPictures(random.one_in(2), second));
+}
+
+/// Adds devices with pipes from them, if there is none yet.
+pub fn reads(random: &mut Random, can: &mut Interface) {
+    if can.classes.iter_mut().any(|class| reader(class).is_some()) {
+        return;
+    }
+    let has = |wanted: fn(&Gadget) -> bool| can.classes.iter().any(wanted);
+    let (sensor, camera) = (
+        has(|class| matches!(class, Gadget::Sensor)),
+        has(|class| matches!(class, Gadget::Camera(_))),
+    );
+    let keys = has(|class| matches!(class, Gadget::Keyboard));
+    let some = random.between(1, 7);
+    if some & 1 > 0 && !sensor {
+        can.classes.push(Gadget::Samples(samples(random, SENSOR_PERIOD)));
+    }
+    if some & 2 > 0 && !camera {
+        let pictures = samples(random, PIECE_PERIOD);
+        can.classes.push(Gadget::Pictures(random.one_in(2), pictures));
+    }
+    if some & 4 > 0 {
+        can.classes.push(endpoint(random, keys));
+    }
 }
 
 /// Adds an actuator or a servo drive with a pipe to it, and leaves less of what else is there. One
@@ -205,6 +229,7 @@ fn samples(random: &mut Random, every: u64) -> DrawnSamples {
         takes,
         server: Budget { budget, period },
         replenishments: random.pick(&[2, 4, 8, 8]),
+        core: 0,
     }
 }
 

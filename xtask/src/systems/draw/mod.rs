@@ -5,6 +5,7 @@ mod afford;
 mod aim;
 mod bus;
 mod can;
+mod cores;
 mod rude;
 mod servers;
 
@@ -61,6 +62,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
         servers: Vec::new(),
         can: None,
         bus: None,
+        board: None,
         rude: Vec::new(),
         watch: Budget { budget: 100_000, period: 20_000_000 },
         drift_ppm: 0,
@@ -91,9 +93,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
         1 => Queues::First(random.between(1, mains.max(1) as u64) as usize),
         _ => Queues::Periods,
     };
-    if random.one_in(8) {
-        spread_out(random, &mut drawn);
-    }
+    let has_cores = random.below(8) < 3;
     if random.one_in(6) {
         drawn.can.iter_mut().filter(|can| !can.tuned).for_each(|can| can::second(random, can));
     }
@@ -106,43 +106,27 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
         pipe.burst = random.pick(&[1, 1, 1, 2, 4]);
     }
     drawn.can.iter_mut().for_each(|can| can.bursts = random.below(4) > 0);
-    let sinks = &mut Random::stream(seed.rotate_left(16), number);
-    if sinks.one_in(3) {
-        sink(sinks, &mut drawn);
-    }
+    sink(&mut Random::stream(seed.rotate_left(16), number), &mut drawn);
     drawn.can.iter_mut().for_each(|can| can::second_camera((seed, number), can));
     if random.one_in(3) {
         servers::serve(random, &mut drawn);
     }
-    // The driver of a controller knows one core. On a slow processor none is in time.
-    if random.one_in(4) && drawn.cores() == 1 && clock_mhz >= FAST {
+    // On a slow processor no driver of a controller is in time, and it knows one core.
+    if random.one_in(4) && clock_mhz >= FAST {
         bus::join(random, &mut drawn);
+    } else if has_cores {
+        cores::spread_out(&mut Random::stream(seed.rotate_left(8), number), &mut drawn);
     }
     drawn
 }
 
-/// Adds an actuator to an interface. Its interrupts are close to each other: hardly any such system
-/// is admitted on a slow processor, or with much else.
+/// Adds an actuator to one interface of three. Its interrupts are close to each other: hardly any
+/// such system is admitted on a slow processor, or with much else.
 fn sink(random: &mut Random, drawn: &mut Drawn) {
-    let Some(can) = &mut drawn.can else { return };
+    let Some(can) = drawn.can.as_mut().filter(|_| random.one_in(3)) else { return };
     drawn.clock_mhz = drawn.clock_mhz.max(FAST);
     drawn.tasks.truncate(1);
     can::sink(random, can);
-}
-
-/// Lets what shares nothing with others run on either of two cores.
-fn spread_out(random: &mut Random, drawn: &mut Drawn) {
-    let keeps_first = usize::from(drawn.can.is_none());
-    for task in drawn.tasks.iter_mut().skip(keeps_first).filter(|task| task.section == 0) {
-        task.core = random.below(2);
-    }
-    for rude in drawn.rude.iter_mut().filter(|rude| rude::is_alone(rude)) {
-        rude.core = random.below(2);
-    }
-    // A queue by deadline is of one core.
-    if matches!(drawn.queues, Queues::First(_)) && drawn.cores() > 1 {
-        drawn.queues = Queues::Deadlines;
-    }
 }
 
 /// Returns a number whose logarithm is spread evenly: as many small ones as large ones.

@@ -1,6 +1,6 @@
 //! Devices beside the interface, each with its service and its client.
 
-use super::{quoted, vcpu, work};
+use super::{core, quoted, vcpu, work};
 use crate::systems::drawn::{Budget, Commands, DiskPipe, DrawnSamples, FramePipe, Gadget, Sender};
 
 /// Returns the word in the names of a class.
@@ -257,8 +257,12 @@ fn ended(
     samples: DrawnSamples,
 ) -> String {
     let (way, end) = if writes { ("to", "writer") } else { ("from", "reader") };
-    let DrawnSamples { half, share, work: declared, takes, server, replenishments } = samples;
+    let DrawnSamples { half, share, work: declared, takes, server, replenishments, core: on } =
+        samples;
     let list = format!("replenishments = {replenishments}\n");
+    let seat = format!("use-{name}");
+    // A bottom half serves VCPUs of its own core.
+    let served = if on > 0 { "usb-manage" } else { &*seat };
     // Both cameras have the works of the first one.
     let works = match name {
         "camera1" => String::new(),
@@ -274,10 +278,11 @@ fn ended(
         "\n[[pipe]]\nname = \"{name}-messages\"\n{way} = \"{name}-device\"\n\
          {end} = \"{name}-user\"\n{messages}\nwork = \"{declared}ns\"\n\
          \n[[process]]\nname = \"{name}-user\"\n{program}\npriority = 30\n\
-         vcpu = \"use-{name}\"\n\
+         vcpu = \"{seat}\"\n{}\
          \n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
-         interval = \"{every}\"\nserves = [\"use-{name}\"]\n{}{works}",
-        vcpu(&format!("use-{name}"), server, &list),
+         interval = \"{every}\"\nserves = [\"{served}\"]\n{}{works}",
+        core(on),
+        vcpu(&seat, server, &list),
     )
 }
 
@@ -285,11 +290,13 @@ fn ended(
 /// from a drive.
 fn written(commands: Commands, samples: DrawnSamples) -> String {
     let Commands { pair, bulk, period, each, .. } = commands;
-    let DrawnSamples { half, share, work: declared, takes, server, replenishments } = samples;
+    let DrawnSamples { half, share, work: declared, takes, server, replenishments, core: on } =
+        samples;
     let name = word(Gadget::Sink(commands, samples));
     let (endpoint, bytes) = if bulk { (2, 512) } else { (1, 64) };
     let list = format!("replenishments = {replenishments}\n");
     let (watch, serves) = match pair {
+        true if on > 0 => (watched(bulk, samples), format!("\"use-{name}\"")),
         true => (watched(bulk, samples), format!("\"{WATCH}\", \"use-{name}\"")),
         false => (String::new(), format!("\"use-{name}\"")),
     };
@@ -309,12 +316,13 @@ fn written(commands: Commands, samples: DrawnSamples) -> String {
 
 /// The pipe from a servo drive, and its reader.
 fn watched(bulk: bool, samples: DrawnSamples) -> String {
-    let DrawnSamples { work: declared, takes, server, replenishments, .. } = samples;
+    let DrawnSamples { work: declared, takes, server, replenishments, core: on, .. } = samples;
     let (messages, reader) = packets(if bulk { Sender::Bulk } else { Sender::Interrupt });
     format!(
         "\n[[pipe]]\nname = \"pair-positions\"\nfrom = \"pair-device\"\nreader = \"pair-watch\"\n\
          {messages}\nwork = \"{declared}ns\"\n\
-         \n[[process]]\nname = \"pair-watch\"\n{reader}\npriority = 30\nvcpu = \"{WATCH}\"\n{}{}",
+         \n[[process]]\nname = \"pair-watch\"\n{reader}\npriority = 30\nvcpu = \"{WATCH}\"\n{}{}{}",
+        core(on),
         vcpu(WATCH, server, &format!("replenishments = {replenishments}\n")),
         work("endpoint.message", takes)
     )

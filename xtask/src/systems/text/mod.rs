@@ -1,5 +1,6 @@
 //! A drawn system as a description.
 
+pub mod board;
 mod bus;
 mod can;
 mod classes;
@@ -8,11 +9,16 @@ mod servers;
 
 use super::drawn::{Budget, Drawn, DrawnTask, Queues, STORM};
 
+/// The memory of each of several cores, in MiB.
+const CORE_MIB: u64 = 32;
+
 /// Writes what every description has in common, and all parts after it.
 #[must_use]
 pub fn description(drawn: &Drawn, name: &str) -> String {
+    let drawn = &drawn.packed();
     let mut text = format!(
-        "[system]\nname = \"{name}\"\nmemory = \"64M\"\nclock = \"{}MHz\"\n",
+        "[system]\nname = \"{name}\"\nmemory = \"{}M\"\nclock = \"{}MHz\"\n",
+        CORE_MIB * drawn.cores().max(2),
         drawn.clock_mhz
     );
     if drawn.cores() > 1 {
@@ -33,6 +39,9 @@ pub fn description(drawn: &Drawn, name: &str) -> String {
     }
     if let Some(one) = &drawn.bus {
         text += &bus::bus(one);
+    }
+    if let Some(one) = &drawn.board {
+        text += &board::board(drawn, one);
     }
     for (number, one) in drawn.rude.iter().enumerate() {
         text += &rude::seat(drawn, number, one);
@@ -80,6 +89,7 @@ fn mains(drawn: &Drawn) -> Vec<String> {
     names.extend(tasks.map(|(number, _)| format!("run-{number}")));
     names.extend(drawn.can.iter().flat_map(can::mains));
     names.extend(drawn.bus.iter().flat_map(bus::mains));
+    names.extend(board::mains(drawn));
     names.extend(rude::mains(drawn));
     names
 }
