@@ -282,18 +282,18 @@ mod tests {
         assert!(share(|it| it.kbits < KBITS) > 200);
         let class = |it: &Interface, wanted: fn(&Gadget) -> bool| it.classes.iter().any(wanted);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Camera(_)))) > 50);
-        assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Network(_)))) > 100);
+        assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Network(_)))) > 50);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Samples(_)))) > 50);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Pictures(..)))) > 50);
         for writes in [false, true] {
             let is_it =
                 |gadget: &Gadget| matches!(gadget, Gadget::Blocks(it, _) if it.writes == writes);
-            assert!(share(|it| it.classes.iter().any(is_it)) > 30, "{writes}");
+            assert!(share(|it| it.classes.iter().any(is_it)) > 20, "{writes}");
         }
         for writes in [false, true] {
             let is_it =
                 |gadget: &Gadget| matches!(gadget, Gadget::Frames(it, _) if it.writes == writes);
-            assert!(share(|it| it.classes.iter().any(is_it)) > 30, "{writes}");
+            assert!(share(|it| it.classes.iter().any(is_it)) > 20, "{writes}");
         }
         for sender in [Sender::Keys, Sender::Interrupt, Sender::Bulk] {
             let is_it =
