@@ -9,8 +9,8 @@
 use crate::home::Home;
 use crate::kinds::ServiceKind;
 use crate::settings::MOST;
-use crate::source::{EndpointAttributes, MessageForm, PipeSource, SharedPlaces};
-use diapason_abi::{Nanos, PAGE};
+use crate::source::{EndpointAttributes, MessageForm, PipeSource, SharedPlaces, segment};
+use diapason_abi::Nanos;
 use diapason_state::plain;
 
 /// The objects of a camera's seat, by name.
@@ -66,11 +66,11 @@ const fn source(seat: usize) -> PipeSource {
     let CameraNames { pieces, returned, data, ready } = NAMES[seat];
     PipeSource {
         kind: ServiceKind::Cameras,
-        pipe: (pieces, segment(size_of::<FramePiece>())),
+        pipe: (pieces, segment(RECORDS, size_of::<FramePiece>())),
         ready,
         form: MessageForm::Picture(SharedPlaces {
             data: (data, PLACES * PLACE as u64),
-            returned: (returned, segment(size_of::<Back>())),
+            returned: (returned, segment(RECORDS, size_of::<Back>())),
         }),
         home: &HOMES[seat],
         message: MESSAGE,
@@ -97,11 +97,6 @@ pub const PLACES: u64 = 128;
 pub const RECORDS: usize = 192;
 /// Bytes of a place: most of an interval.
 pub const PLACE: usize = 4096;
-
-/// Returns the bytes of a segment with a pipe of records of so many bytes.
-const fn segment(record: usize) -> u64 {
-    (128 + RECORDS * record).next_multiple_of(PAGE) as u64
-}
 
 /// In [`FramePiece::flags`]: the frame ends with these bytes.
 pub const END: u32 = 1 << 0;

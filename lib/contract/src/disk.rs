@@ -9,8 +9,8 @@
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
-use crate::source::{EndpointAttributes, MessageForm, PipeSource, SharedPlaces};
-use diapason_abi::{Nanos, PAGE};
+use crate::source::{EndpointAttributes, MessageForm, PipeSource, SharedPlaces, segment};
+use diapason_abi::Nanos;
 use diapason_state::plain;
 
 /// The pipe of asks.
@@ -36,11 +36,11 @@ pub const MESSAGE: &str = "disk.message";
 /// The pipe from a disk, or to it. Its messages are runs of blocks.
 pub const SOURCE: PipeSource = PipeSource {
     kind: ServiceKind::Disks,
-    pipe: (ANSWERS, segment(size_of::<DiskAnswer>())),
+    pipe: (ANSWERS, segment(RECORDS, size_of::<DiskAnswer>())),
     ready: READY,
     form: MessageForm::Blocks(SharedPlaces {
         data: (DATA, PLACES * BYTES_MAX as u64),
-        returned: (ASKS, segment(size_of::<Ask>())),
+        returned: (ASKS, segment(RECORDS, size_of::<Ask>())),
     }),
     home: &HOME,
     message: MESSAGE,
@@ -67,11 +67,6 @@ pub const BYTES_MAX: usize = 65_536;
 pub const BLOCK: usize = 512;
 /// Places of a pipe's memory, of the most bytes of an ask. Smaller messages have more places.
 const PLACES: u64 = 4;
-
-/// Returns the bytes of a segment with a pipe of records of so many bytes.
-const fn segment(record: usize) -> u64 {
-    (128 + RECORDS * record).next_multiple_of(PAGE) as u64
-}
 
 /// Returns how many messages of so many bytes the pipe of a disk has places for.
 #[must_use]

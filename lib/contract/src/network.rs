@@ -11,8 +11,8 @@
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
-use crate::source::{EndpointAttributes, MessageForm, PipeSource, SharedPlaces};
-use diapason_abi::{Nanos, PAGE};
+use crate::source::{EndpointAttributes, MessageForm, PipeSource, SharedPlaces, segment};
+use diapason_abi::Nanos;
 use diapason_state::plain;
 
 /// The pipe of asks.
@@ -39,11 +39,11 @@ pub const MESSAGE: &str = "network.message";
 /// The pipe from a network device, or to it. Its messages are frames.
 pub const SOURCE: PipeSource = PipeSource {
     kind: ServiceKind::Networks,
-    pipe: (TOLD, segment(size_of::<News>())),
+    pipe: (TOLD, segment(RECORDS, size_of::<News>())),
     ready: READY,
     form: MessageForm::Frame(SharedPlaces {
         data: (DATA, SLOTS as u64 * SLOT_BYTES as u64),
-        returned: (ASKS, segment(size_of::<Ask>())),
+        returned: (ASKS, segment(RECORDS, size_of::<Ask>())),
     }),
     home: &HOME,
     message: MESSAGE,
@@ -61,11 +61,6 @@ pub const SOURCE: PipeSource = PipeSource {
 
 /// The setting that is [`SEND`] if the pipe goes to the device. It follows from a pipe.
 pub const PIPED: &str = "network";
-
-/// Returns the bytes of a segment with a pipe of records of so many bytes.
-const fn segment(record: usize) -> u64 {
-    (128 + RECORDS * record).next_multiple_of(PAGE) as u64
-}
 
 /// Transfers of each direction that the driver keeps queued.
 pub const QUEUED: usize = 32;
@@ -85,7 +80,8 @@ pub const RECORDS: usize = 192;
 pub const LEND: u16 = 0;
 /// In [`Ask::what`]: a frame.
 pub const SEND: u16 = 1;
-/// In [`Ask::what`], of the reader of a pipe: all slots are lent, whatever it knew of them before.
+/// In [`Ask::what`], of the process at the end of a pipe: it begins, and knows nothing. All slots
+/// of a reader are lent from then on, whatever it knew of them before.
 pub const BEGIN: u16 = 2;
 
 /// In [`News::what`]: a frame came to this slot, which is the client's again.
@@ -114,7 +110,7 @@ pub const OUTSIDE: u16 = 1 << 1;
 pub const LOST_BEFORE: u16 = 1 << 2;
 /// In [`News::flags`] with [`BACK`]: the slot had a frame for the device.
 pub const SENT: u16 = 1 << 3;
-/// In [`News::flags`] with [`STATE`]: the device is open from now on.
+/// In [`News::flags`] with [`STATE`]: the device is open from now on. With [`BEGUN`]: it is open.
 pub const OPENED: u16 = 1 << 4;
 
 plain! {

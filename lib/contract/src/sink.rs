@@ -6,8 +6,8 @@
 use crate::home::Home;
 use crate::kinds::ServiceKind;
 use crate::sensor::PACKET;
-use crate::source::{EndpointAttributes, MessageForm, PipeSource};
-use diapason_abi::{Nanos, PAGE};
+use crate::source::{EndpointAttributes, MessageForm, PipeSource, segment};
+use diapason_abi::Nanos;
 use diapason_state::plain;
 
 /// The pipe of what is written.
@@ -34,9 +34,9 @@ pub const MESSAGE: &str = "sink.message";
 /// The pipe to an endpoint: what the server can do. The descriptors of the device bound it further.
 pub const SOURCE: PipeSource = PipeSource {
     kind: ServiceKind::Sinks,
-    pipe: (ANSWERS, segment(size_of::<PacketAnswer>())),
+    pipe: (ANSWERS, segment(RECORDS, size_of::<PacketAnswer>())),
     ready: READY,
-    form: MessageForm::Written((WRITES, segment(size_of::<PacketWrite>()))),
+    form: MessageForm::Written((WRITES, segment(RECORDS, size_of::<PacketWrite>()))),
     home: &HOME,
     message: MESSAGE,
     attributes: EndpointAttributes {
@@ -59,11 +59,6 @@ pub const RECORDS: usize = 16;
 
 /// Bytes that the transfers of an endpoint take of the memory for all transfers.
 pub(crate) const BUFFERS: u64 = (UNDER_WAY * PACKET) as u64;
-
-/// Returns the bytes of a segment with a pipe of records of so many bytes.
-const fn segment(record: usize) -> u64 {
-    (128 + RECORDS * record).next_multiple_of(PAGE) as u64
-}
 
 /// In [`PacketAnswer::status`]: the device has it.
 pub const DONE: u32 = 0;

@@ -9,7 +9,7 @@ use crate::can::CHANNELS;
 use crate::home::Home;
 use crate::kinds::ServiceKind;
 use crate::{camera, disk, endpoint, network, sensor, sink};
-use diapason_abi::Nanos;
+use diapason_abi::{Nanos, PAGE};
 
 /// The setting of a program with the numbers of the sources whose server is on another core. The
 /// server wakes nobody there, so the reader looks for messages itself. It follows from the pipes.
@@ -113,6 +113,11 @@ impl MessageForm {
             | MessageForm::Frame(places) => Some(places),
         }
     }
+}
+
+/// Returns the bytes of a segment with a pipe of so many records of so many bytes.
+pub(crate) const fn segment(records: usize, record: usize) -> u64 {
+    (128 + records * record).next_multiple_of(PAGE) as u64
 }
 
 /// All sources, in the order of their numbers.

@@ -4,8 +4,8 @@ use crate::answered::{Answer, Answers, WrittenEnd};
 use crate::network;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::network::{
-    ASKED, ASKS, Ask, DATA, FRAME_MAX, GONE, News, OUTSIDE, READY, RECORDS, SEND, SENT, SLOTS,
-    STATE, TOLD,
+    ASKED, ASKS, Ask, BEGIN, BEGUN, DATA, FRAME_MAX, News, OPENED, OUTSIDE, READY, RECORDS, SEND,
+    SENT, SLOTS, STATE, TOLD,
 };
 use diapason_contract::source::PipeSource;
 use diapason_contract::threads::ServiceKind;
@@ -44,7 +44,7 @@ pub struct FrameWriter {
     data: DmaSegment,
     /// Slots without a frame, as bits.
     free: u128,
-    /// The address of the device, if it is there.
+    /// The address of the device, once it was there. Frames for one that is gone come back.
     device: Option<[u8; 6]>,
 }
 
@@ -78,14 +78,17 @@ impl FrameWriter {
     /// # Errors
     /// None for what the description grants.
     pub fn open() -> Result<FrameWriter, Errno> {
-        Ok(FrameWriter {
+        let mut writer = FrameWriter {
             asks: pipe::writer(ASKS)?,
             answers: Answers::of(ServiceKind::Networks, [TOLD, READY])?,
             asked: Semaphore::open(ASKED)?,
             data: DmaSegment::attach(DATA)?,
             free: u128::MAX >> (u128::BITS - SLOTS),
             device: None,
-        })
+        };
+        // A writer that was started again hears of the device so.
+        writer.ask(&Ask { what: BEGIN, slot: 0, bytes: 0, written: 0 })?;
+        Ok(writer)
     }
 
     /// Returns what the driver says of network devices, and the name of the work that is done for
@@ -144,9 +147,14 @@ impl FrameWriter {
 
     fn send(&mut self, slot: u32, bytes: u16) -> Result<(), NotSent> {
         let ask = Ask { what: SEND, slot, bytes, written: time::now().0 };
-        self.asks.push(&ask).map_err(|_| NotSent::Full)?;
+        self.ask(&ask).map_err(|_| NotSent::Full)?;
         self.free &= !(1 << slot);
         self.answers.open += 1;
+        Ok(())
+    }
+
+    fn ask(&mut self, ask: &Ask) -> Result<(), Errno> {
+        self.asks.push(ask).map_err(|_| Errno::Full)?;
         // At its limit it has been given often enough.
         let _ = self.asked.give();
         Ok(())
@@ -157,8 +165,7 @@ impl FrameWriter {
         loop {
             let news = self.answers.take()?;
             match news.what {
-                STATE => self.device = Some(news.address),
-                GONE => self.device = None,
+                STATE | BEGUN if news.flags & OPENED != 0 => self.device = Some(news.address),
                 _ if news.flags & SENT != 0 => {
                     self.free |= 1u128.checked_shl(news.slot).unwrap_or(0);
                     return Some(news);

@@ -2,7 +2,7 @@
 //!
 //! A message is a frame. It stays where the controller put it until its reader takes the next one.
 
-use crate::inbox::{Arrived, Inbox};
+use crate::inbox::{Arrived, Inbox, delay};
 use crate::network;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::network::{
@@ -12,7 +12,6 @@ use diapason_contract::network::{
 use diapason_contract::source::PipeSource;
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Writer;
-use diapason_pipe::clock::Delay;
 use diapason_pipe::measured::ReadMessage;
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::pipe;
@@ -20,12 +19,11 @@ use diapason_rt::sync::Semaphore;
 
 impl Arrived for News {
     fn passed(&self, read: Nanos) -> Option<ReadMessage> {
-        let [beyond, inexact] = [self.moved, self.inexact].map(|time| Nanos(time.into()));
         (self.what == CAME).then_some(ReadMessage {
             time: Nanos(self.time),
             taken: Nanos(self.taken),
             read,
-            moved: Delay { beyond, inexact },
+            moved: delay(self.moved, self.inexact),
             outside: self.flags & OUTSIDE != 0,
             lost_before: self.flags & LOST_BEFORE != 0,
         })
@@ -51,7 +49,7 @@ pub struct FrameReader {
     data: DmaSegment,
     /// The slot of the frame that the reader has.
     held: Option<u32>,
-    /// The server has all slots without a frame. FrameReader that were told before are not there.
+    /// The server has all slots without a frame. Frames that were told before are not there.
     is_begun: bool,
     session: u32,
 }

@@ -18,14 +18,18 @@ pub trait Arrived: Plain {
     fn passed(&self, read: Nanos) -> Option<ReadMessage>;
 }
 
+/// Returns the delay that a record has in two words.
+pub(crate) fn delay(moved: u32, inexact: u32) -> Delay {
+    Delay { beyond: Nanos(moved.into()), inexact: Nanos(inexact.into()) }
+}
+
 impl Arrived for Packet {
     fn passed(&self, read: Nanos) -> Option<ReadMessage> {
-        let [beyond, inexact] = [self.moved, self.inexact].map(|time| Nanos(time.into()));
         Some(ReadMessage {
             time: Nanos(self.time),
             taken: Nanos(self.taken),
             read,
-            moved: Delay { beyond, inexact },
+            moved: delay(self.moved, self.inexact),
             outside: self.flags & OUTSIDE != 0,
             lost_before: self.flags & LOST_BEFORE != 0,
         })

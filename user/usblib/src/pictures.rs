@@ -3,7 +3,7 @@
 //! A message is a picture. It comes in pieces, which stay where the controller put them until their
 //! reader takes the next one.
 
-use crate::inbox::{Arrived, Inbox};
+use crate::inbox::{Arrived, Inbox, delay};
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::camera::{
     Back, CameraNames, END, FramePiece, NAMES, OUTSIDE, PLACE, RECORDS, WHOLE,
@@ -11,19 +11,17 @@ use diapason_contract::camera::{
 use diapason_contract::source::PipeSource;
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Writer;
-use diapason_pipe::clock::Delay;
 use diapason_pipe::measured::ReadMessage;
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::pipe;
 
 impl Arrived for FramePiece {
     fn passed(&self, read: Nanos) -> Option<ReadMessage> {
-        let [beyond, inexact] = [self.moved, self.inexact].map(|time| Nanos(time.into()));
         (self.flags & END != 0).then_some(ReadMessage {
             time: Nanos(self.time),
             taken: Nanos(self.taken),
             read,
-            moved: Delay { beyond, inexact },
+            moved: delay(self.moved, self.inexact),
             outside: self.flags & OUTSIDE != 0,
             lost_before: false,
         })

@@ -60,6 +60,7 @@ const TALKER: &str = "tests/systems/frames-out.toml";
 const TOLD: &str = "a pipe to a network device keeps its bound beside a CAN channel";
 /// The frames that are written in a second.
 const TOLD_RATE: u64 = 200;
+const TOLD_PULLED: &str = "every frame for a device that was pulled out is named as lost";
 
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
@@ -152,6 +153,11 @@ pub const TESTS: &[QemuTest] = &[
         ..QemuTest::simulated(TOLD, TALKER, told)
     },
     QemuTest {
+        horizon_ns: FRAME_SECONDS * 1_000_000_000,
+        faults: &["2s unplug adapter 500ms"],
+        ..QemuTest::simulated(TOLD_PULLED, TALKER, told_pulled)
+    },
+    QemuTest {
         horizon_ns: SECONDS * 1_000_000_000,
         faults: &["1s fast-clock sensor 5000"],
         ..QemuTest::simulated(DRIFTS, SYSTEM, drifts)
@@ -223,6 +229,14 @@ fn network_pulled(boots: &[Observed]) -> Result<(), String> {
 
 fn told(boots: &[Observed]) -> Result<(), String> {
     passes(boots, ("talker", true), (FRAME_SECONDS - 2) * TOLD_RATE)
+}
+
+/// The device is away for half a second, in which frames are written.
+fn told_pulled(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.breaks("messages of frames were lost")?;
+    let lost = boot.reports_of("talker", true).last().map_or(0, |report| u64::from(report.lost));
+    if lost >= TOLD_RATE / 2 { Ok(()) } else { Err(format!("{lost} frames were named")) }
 }
 
 /// Checks that a reader got so many messages of its pipe at least, and missed none.

@@ -252,10 +252,14 @@ impl<P: Platform> Network<P> {
 
     /// Does what a client wants; what cannot be done comes back.
     fn begin(&mut self, class: Option<&mut Ethernet>, ask: &Ask, now: Nanos) -> Result<(), u32> {
-        if ask.what == BEGIN && self.is_read() {
-            self.again |= ALL & !self.held;
-            (self.held, self.lent) = (ALL, ALL);
-            self.tell(&self.news(BEGUN, now));
+        if ask.what == BEGIN {
+            if self.is_read() {
+                self.again |= ALL & !self.held;
+                (self.held, self.lent) = (ALL, ALL);
+            }
+            let mut news = self.news(BEGUN, now);
+            news.flags |= if self.state.is_some() { OPENED } else { 0 };
+            self.tell(&news);
             return Ok(());
         }
         let (slot, mine) = (ask.slot, bit(ask.slot));

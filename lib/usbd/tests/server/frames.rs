@@ -12,7 +12,7 @@ use diapason_contract::network::{
 use diapason_contract::settings::SERVES;
 use diapason_contract::source::{MessageShape, PipeSource, SHAPES, SOURCES};
 use diapason_contract::threads::ServiceKind;
-use diapason_devices::network::{Adapter, NUMBERED, TIME_AT};
+use diapason_devices::network::{ADDRESS, Adapter, NUMBERED, TIME_AT};
 use diapason_pipe::{Reader, Writer};
 use diapason_random::Random;
 use diapason_usbd::Platform as _;
@@ -235,9 +235,17 @@ fn nonsense_of_an_end_harms_no_successor() {
 #[test]
 fn without_a_device_a_frame_comes_back() {
     let mut piped = Piped::new(SEND, 600, Adapter::default());
+    let begins = |piped: &mut Piped| {
+        piped.asks.push(&Ask { slot: 0, what: BEGIN, bytes: 0, written: 0 }).unwrap();
+        piped.machine.ask();
+        piped.news().pop().map(|news| (news.what, news.flags & OPENED != 0, news.address))
+    };
+    let there = Some((BEGUN, true, ADDRESS));
+    assert_eq!(begins(&mut piped), there, "a writer that is started again hears of the device");
     detach(PORT);
     piped.machine.run(Nanos::from_millis(200));
     piped.news();
+    assert_eq!(begins(&mut piped), Some((BEGUN, false, [0; 6])));
     piped.send(9, 60, now());
     piped.machine.run(PERIOD);
     let [news] = piped.news()[..] else { panic!("one answer") };

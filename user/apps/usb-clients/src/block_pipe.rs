@@ -8,13 +8,12 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+mod reading;
+
+use diapason_rt::{Arguments, Errno, Nanos, entry, log};
 use diapason_usblib::{BlockRun, Blocks};
 
 entry!(main);
-
-/// How often it looks whether it is to end.
-const LOOK: Nanos = Nanos::from_secs(1);
 
 /// The messages so far.
 #[derive(Default)]
@@ -33,25 +32,11 @@ fn main(Arguments([seconds, busy, bytes, period]): Arguments) {
 
 fn read(seconds: u64, busy: Nanos, (bytes, period): (u64, u64)) -> Result<(), Errno> {
     let mut pipe = Blocks::open(bytes as u32, Nanos::from_micros(period))?;
-    let work = pipe.source().message;
     let mut tally = Tally::default();
-    let (mut look_at, mut looks) = (time::now() + LOOK, 0);
-    while seconds == 0 || looks < seconds {
-        match pipe.read_wait(look_at) {
-            Ok(run) => {
-                time::work(work, || check(&pipe, &run, &mut tally));
-                if busy > Nanos::ZERO {
-                    time::burn(busy);
-                }
-            }
-            Err(Errno::TimedOut) => {}
-            Err(errno) => return Err(errno),
-        }
-        if time::now() >= look_at {
-            look_at += LOOK;
-            looks += 1;
-        }
-    }
+    reading::read_for(&mut pipe, seconds, busy, |pipe, run| {
+        check(pipe, run, &mut tally);
+        0
+    })?;
     let Tally { runs, wrong, .. } = tally;
     let verdict = if runs > 0 && wrong == 0 { "WHOLE" } else { "NOT WHOLE" };
     log!("BLOCKS {verdict} {runs} messages, {wrong} wrong");

@@ -8,13 +8,13 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+mod reading;
+
+use diapason_rt::{Arguments, Errno, Nanos, entry, log};
 use diapason_usblib::network::{CameFrame, FrameReader};
 
 entry!(main);
 
-/// How often it looks whether it is to end.
-const LOOK: Nanos = Nanos::from_secs(1);
 /// Bytes of a numbered frame.
 const BYTES: u32 = 256;
 /// The words with the type of the frame, and where its number begins; the time follows. The bytes
@@ -70,27 +70,12 @@ fn main(Arguments([seconds, busy, ..]): Arguments) {
 
 fn read(seconds: u64, busy: Nanos) -> Result<(), Errno> {
     let mut pipe = FrameReader::open()?;
-    let work = pipe.source().message;
     let (mut tally, mut missing) = (Tally::default(), 0);
-    let (mut look_at, mut looks) = (time::now() + LOOK, 0);
-    while seconds == 0 || looks < seconds {
-        match pipe.read_wait(look_at) {
-            Ok(frame) => {
-                let before = time::work(work, || tally.count(&pipe, &frame));
-                pipe.missed(before);
-                missing += before;
-                if busy > Nanos::ZERO {
-                    time::burn(busy);
-                }
-            }
-            Err(Errno::TimedOut) => {}
-            Err(errno) => return Err(errno),
-        }
-        if time::now() >= look_at {
-            look_at += LOOK;
-            looks += 1;
-        }
-    }
+    reading::read_for(&mut pipe, seconds, busy, |pipe, frame| {
+        let before = tally.count(pipe, frame);
+        missing += before;
+        before
+    })?;
     let Tally { numbered, others, wrong, .. } = tally;
     let is_whole = wrong + missing + pipe.lost() == 0 && numbered > 0;
     let verdict = if is_whole { "WHOLE" } else { "NOT WHOLE" };

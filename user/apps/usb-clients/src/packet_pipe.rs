@@ -70,7 +70,7 @@ fn read(seconds: u64, busy: Nanos, bytes: u64) -> Result<(), Errno> {
     let mut pipe = usb_open()?;
     let mut check = Check::of(bytes);
     let (mut packets, mut wrong) = (0u64, 0u64);
-    reading::read_for(&mut pipe, seconds, busy, |packet| {
+    reading::read_for(&mut pipe, seconds, busy, |_, packet| {
         let missing = check.take(packet);
         packets += 1;
         wrong += missing + u64::from(u64::from(packet.length) != bytes);

@@ -8,14 +8,13 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+mod reading;
+
+use diapason_rt::{Arguments, Errno, Nanos, entry, log};
 use diapason_usblib::Pictures;
 use diapason_usblib::camera::{END, FramePiece, WHOLE};
 
 entry!(main);
-
-/// How often it looks whether it is to end.
-const LOOK: Nanos = Nanos::from_secs(1);
 
 /// The pictures so far.
 #[derive(Default)]
@@ -39,26 +38,8 @@ fn main(Arguments([seconds, busy, camera, ..]): Arguments) {
 
 fn read(camera: usize, seconds: u64, busy: Nanos) -> Result<(), Errno> {
     let mut pipe = Pictures::of_camera(camera)?;
-    let work = pipe.source().message;
     let mut tally = Tally::default();
-    let (mut look_at, mut looks) = (time::now() + LOOK, 0);
-    while seconds == 0 || looks < seconds {
-        match pipe.read_wait(look_at) {
-            Ok(piece) => {
-                let missing = time::work(work, || take(&pipe, &piece, &mut tally));
-                pipe.missed(missing);
-                if busy > Nanos::ZERO {
-                    time::burn(busy);
-                }
-            }
-            Err(Errno::TimedOut) => {}
-            Err(errno) => return Err(errno),
-        }
-        if time::now() >= look_at {
-            look_at += LOOK;
-            looks += 1;
-        }
-    }
+    reading::read_for(&mut pipe, seconds, busy, |pipe, piece| take(pipe, piece, &mut tally))?;
     let Tally { pictures, broken, missing, wrong, .. } = tally;
     let fine = pictures > 0 && broken + missing + wrong + pipe.lost() == 0;
     let verdict = if fine { "WHOLE" } else { "NOT WHOLE" };

@@ -28,7 +28,7 @@ fn read(seconds: u64, busy: Nanos) -> Result<(), Errno> {
     let (bytes, queued) = attributes.transfer;
     log!("sensor: {} bytes at most, {queued} transfers of {bytes} queued", attributes.packet.1);
     let mut tally = PacketTally::default();
-    reading::read_for(&mut pipe, seconds, busy, |packet| tally.count(packet))?;
+    reading::read_for(&mut pipe, seconds, busy, |_, packet| tally.count(packet))?;
     let wrong = tally.missing + tally.damaged + pipe.lost();
     let verdict = if wrong == 0 && tally.packets > 0 { "WHOLE" } else { "NOT WHOLE" };
     log!("SENSOR {verdict} {} packets", tally.packets);
