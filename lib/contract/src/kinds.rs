@@ -45,7 +45,7 @@ services! {
     Cameras, "cameras", &camera::HOMES, &camera::SEGMENTS;
     /// Hubs, and what is behind them.
     Hubs, "hubs", &[], &[];
-    Networks, "networks", &[network::HOME], &[&[network::ASKS, network::TOLD, network::DATA]];
+    Networks, "networks", &[network::HOME], &[&network::SEGMENTS];
     /// The endpoint of a device that no other service is for, packet by packet.
     Endpoints, "endpoints", &[endpoint::HOME], &[&[endpoint::PACKETS]];
     /// The endpoint of such a device to which programs write packets.

@@ -67,9 +67,12 @@ pub enum MessageForm {
     /// Each is a run of blocks for which its reader or writer asks, once a period. It stays where
     /// the controller or the writer put it until another one is asked for in its place.
     Blocks(SharedPlaces),
-    /// Each is a frame of a network. It stays where the controller or its writer put it until its
-    /// place is used for another one.
+    /// Each is a frame of a network. It stays where the controller put it until its reader gives
+    /// the place back.
     Frame(SharedPlaces),
+    /// Each is a frame of a network that goes to the device. It stays where its writer put it until
+    /// it is answered.
+    SentFrame(SharedPlaces),
     /// Each is one packet that goes to the device. Its writer puts it into the pipe with this name
     /// and these bytes, and it is answered when the device has it.
     Written((&'static str, u64)),
@@ -94,13 +97,13 @@ impl MessageForm {
     /// Returns whether messages go to the device.
     #[must_use]
     pub const fn is_written(self) -> bool {
-        matches!(self, MessageForm::Written(_))
+        matches!(self, MessageForm::Written(_) | MessageForm::SentFrame(_))
     }
 
     /// Returns whether messages may go to the device as well as come from it.
     #[must_use]
     pub const fn goes_both_ways(self) -> bool {
-        matches!(self, MessageForm::Blocks(_) | MessageForm::Frame(_))
+        matches!(self, MessageForm::Blocks(_))
     }
 
     /// Returns the memory in which messages stay, if they do.
@@ -110,7 +113,8 @@ impl MessageForm {
             MessageForm::Packet | MessageForm::Written(_) => None,
             MessageForm::Picture(places)
             | MessageForm::Blocks(places)
-            | MessageForm::Frame(places) => Some(places),
+            | MessageForm::Frame(places)
+            | MessageForm::SentFrame(places) => Some(places),
         }
     }
 }
@@ -121,7 +125,7 @@ pub(crate) const fn segment(records: usize, record: usize) -> u64 {
 }
 
 /// All sources, in the order of their numbers.
-pub const SOURCES: [PipeSource; 9] = [
+pub const SOURCES: [PipeSource; 10] = [
     sensor::SOURCE,
     endpoint::SOURCE,
     camera::SOURCES[0],
@@ -131,6 +135,7 @@ pub const SOURCES: [PipeSource; 9] = [
     camera::SOURCES[2],
     camera::SOURCES[3],
     network::SOURCE,
+    network::SINK,
 ];
 
 /// Numbers of pipes: one for each CAN channel, and one for each source.
@@ -152,6 +157,24 @@ impl PipeSource {
         numbered.filter(|(_, source)| source.kind == kind).nth(seat)
     }
 
+    /// Returns its number among all pipes.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        let place = SOURCES.iter().position(|source| source.pipe.0 == self.pipe.0);
+        CHANNELS + place.unwrap_or(SOURCES.len())
+    }
+
+    /// Returns the names of all objects that its pipe brings.
+    pub fn objects(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let places = self.form.places().map(|places| [places.data.0, places.returned.0]);
+        let writes = match self.form {
+            MessageForm::Written((name, _)) => Some(name),
+            _ => None,
+        };
+        let own = [self.pipe.0, self.ready].into_iter().chain(places.into_iter().flatten());
+        own.chain(writes).chain(self.home.asked)
+    }
+
     /// Returns the source whose pipe has this number.
     #[must_use]
     pub fn numbered(number: usize) -> Option<&'static PipeSource> {
@@ -167,6 +190,18 @@ pub const SHAPES: &str = "shapes";
 pub fn piped(kind: ServiceKind, shapes: &[u64]) -> usize {
     let own = SOURCES.iter().zip(shapes).filter(|(source, _)| source.kind == kind);
     own.filter(|(_, word)| **word != 0).count()
+}
+
+/// Returns whether a server with these words of the setting [`SHAPES`] uses an object of a kind of
+/// devices. An object of one direction only is not there if all pipes go the other way.
+pub(crate) fn is_used(kind: ServiceKind, object: &str, shapes: &[u64]) -> bool {
+    let has_it = |source: &PipeSource| source.objects().any(|name| name == object);
+    let own = || (0..).zip(&SOURCES).filter(|(_, source)| source.kind == kind);
+    let has_pipe = |place: usize| shapes.get(place).is_some_and(|word| *word != 0);
+    let is_left = own().any(|(place, _)| has_pipe(place))
+        && own().any(|(_, source)| has_it(source))
+        && !own().any(|(place, source)| has_pipe(place) && has_it(source));
+    !is_left
 }
 
 /// The shape of a source's messages.
@@ -211,6 +246,7 @@ impl MessageShape {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn a_source_is_found_by_its_kind_and_by_its_number() {
@@ -219,7 +255,7 @@ mod tests {
                 let Some((number, source)) = PipeSource::seated(kind, seat) else { continue };
                 assert_eq!((source.kind, PipeSource::numbered(number)), (kind, Some(source)));
                 assert_eq!(&kind.homes()[seat], source.home);
-                assert_eq!(source.home.ready, [source.ready]);
+                assert!(source.home.ready.contains(&source.ready));
                 assert!(kind.segments(seat).contains(&source.pipe.0));
             }
         }
@@ -233,6 +269,23 @@ mod tests {
         let of = |words: &[u64]| piped(ServiceKind::Cameras, words);
         assert_eq!([of(&[]), of(&[9, 9]), of(&[0, 0, 5]), of(&[0, 0, 5, 9, 9, 5])], [0, 0, 1, 2]);
         assert_eq!(of(&[9; SOURCES.len()]), 4);
+    }
+
+    #[test]
+    fn objects_of_the_other_direction_are_not_used() {
+        let of_pipes = |sources: &[PipeSource]| {
+            let word = |source: &PipeSource| u64::from(sources.contains(source));
+            SOURCES.iter().map(word).collect::<Vec<u64>>()
+        };
+        let uses = |shapes: &[u64]| {
+            let all = [network::FROM.data, network::TO.data, network::TO.ready, network::ASKED];
+            all.map(|name| is_used(ServiceKind::Networks, name, shapes))
+        };
+        assert_eq!(uses(&[]), [true; 4]);
+        assert_eq!(uses(&of_pipes(&[network::SOURCE, network::SINK])), [true; 4]);
+        assert_eq!(uses(&of_pipes(&[network::SOURCE])), [true, false, false, true]);
+        assert_eq!(uses(&of_pipes(&[network::SINK])), [false, true, true, true]);
+        assert_eq!(uses(&of_pipes(&[disk::SOURCE])), [true; 4]);
     }
 
     #[test]

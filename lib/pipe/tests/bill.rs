@@ -58,7 +58,7 @@ fn concentrated_by(user: usize, queued: u64, chunks: u32, work: StageTimes) -> (
     };
     let channels = [1000, 1000, 1200, 1605, 1752].map(|rate| [Bucket::per_second(rate)]);
     let channels = channels.each_ref().map(|contract| contract.as_slice());
-    let bill = input(&stages, &Traffic { channels: &channels, own: 4 }).unwrap();
+    let bill = input(&stages, &Traffic::among(&channels, 4)).unwrap();
     let nine = equation_nine(&stages, MS(1));
     println!("{bill}\neq. 9: {nine}");
     (bill, nine)

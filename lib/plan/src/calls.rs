@@ -15,6 +15,7 @@ pub(crate) enum Step {
 }
 
 /// The cost of calls, with everything they lead to.
+#[derive(Clone, Copy)]
 pub(crate) struct Calls(Costs);
 
 impl Calls {

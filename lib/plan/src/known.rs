@@ -73,7 +73,7 @@ impl Plant<'_> {
         let stages = inbound.stages(nobody(&inbound.half));
         self.with_traffic((index, inbound.own), |traffic: &Traffic<'_>| {
             let Ok(bill) = input(&stages, traffic) else { return u64::MAX };
-            let channels = traffic.channels.iter();
+            let channels = traffic.channels.iter().chain(traffic.beside);
             channels.fold(0, |sum, channel| sum.saturating_add(arrivals(channel, bill.total)))
         })
     }

@@ -37,6 +37,7 @@ mod pictures;
 pub mod pipes;
 mod refusal;
 mod reports;
+mod siblings;
 mod sinks;
 pub mod sockets;
 pub mod start;

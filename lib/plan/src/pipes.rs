@@ -30,6 +30,7 @@ use diapason_pipe::bill::{
 };
 use diapason_pipe::size::Bucket;
 use diapason_system::{ChainSpec, PipeDirection, PipeEnd, PipeSpec, System};
+use std::cell::OnceCell;
 
 /// The largest packet of a bulk endpoint of high speed.
 const PACKET: u32 = 512;
@@ -108,6 +109,9 @@ pub(crate) struct Plant<'a> {
     pub(crate) cores: &'a [Plant<'a>],
     /// By place of a Main VCPU, the bound of its job, as far as it is known.
     pub(crate) jobs: &'a [Option<Result<JobBound, NoJob>>],
+    /// How long messages of each pipe take until the bottom half has handled them, once a pipe of
+    /// the same device needs to know.
+    pub(crate) late: OnceCell<Vec<Nanos>>,
 }
 
 /// The way of a device's messages to the server.
@@ -129,7 +133,8 @@ impl<'a> Plant<'a> {
         costs: &KernelTimes,
         mutexes: &'a Mutexes<'a>,
     ) -> Plant<'a> {
-        Plant { system, core, calls: Calls::new(costs), mutexes, cores: &[], jobs: &[] }
+        let (calls, late) = (Calls::new(costs), OnceCell::new());
+        Plant { system, core, calls, mutexes, cores: &[], jobs: &[], late }
     }
 
     /// Returns it with the bounds of its jobs.
@@ -138,7 +143,7 @@ impl<'a> Plant<'a> {
     }
 
     /// Returns it with what is known of all cores of its host.
-    pub(crate) const fn among(self, cores: &'a [Plant<'a>]) -> Plant<'a> {
+    pub(crate) fn among(self, cores: &'a [Plant<'a>]) -> Plant<'a> {
         Plant { cores, ..self }
     }
 
@@ -202,7 +207,7 @@ impl Plant<'_> {
         asked.into_iter().flatten().chain(locks).collect()
     }
 
-    fn input(&self, index: usize) -> Result<Piped, Missing> {
+    pub(crate) fn input(&self, index: usize) -> Result<Piped, Missing> {
         if self.system.pipes[index].has_blocks() {
             return self.blocks(index);
         }
@@ -330,8 +335,9 @@ impl Plant<'_> {
     /// `come` says, and of a CAN interface the messages of all pipes from it, the acknowledgements
     /// of what pipes to it carry, and whatever programs may ask for while the system runs.
     ///
-    /// Another endpoint of the same device has transfers of its own. Its messages belong to the
-    /// work of a wake-up, and the interrupts for them are counted by their distance.
+    /// Another endpoint of the same device has transfers of its own, and the interrupts for them
+    /// are counted by their distance. Its messages are beside those of the pipe, or belong to the
+    /// work of a wake-up.
     pub(crate) fn with_traffic<R>(
         &self,
         (index, come): (usize, Option<Bucket>),
@@ -358,7 +364,9 @@ impl Plant<'_> {
         let contracts: Vec<[Bucket; 1]> = contracts.into_iter().chain(tuned).collect();
         let channels: Vec<&[Bucket]> = contracts.iter().map(|contract| &contract[..]).collect();
         let own = same.iter().position(|other| *other == index).unwrap_or(0);
-        Ok(then(&Traffic { channels: &channels, own }))
+        let beside = self.beside(index);
+        let beside: Vec<&[Bucket]> = beside.iter().map(|contract| &contract[..]).collect();
+        Ok(then(&Traffic { beside: &beside, ..Traffic::among(&channels, own) }))
     }
 
     /// Returns the way of a pipe's messages to the server, if nothing is known of the VCPU of its
@@ -426,8 +434,9 @@ impl Plant<'_> {
     /// Returns the transfers that carry the messages of a pipe, or that acknowledge them.
     pub(crate) fn transfers(&self, pipe: &PipeSpec) -> Result<Transfers, Missing> {
         match pipe.source().map(|source| source.form) {
-            Some(MessageForm::Written(_)) => sinks::transfers(self.system, pipe),
-            Some(MessageForm::Frame(_)) if pipe.is_written() => sinks::transfers(self.system, pipe),
+            Some(MessageForm::Written(_) | MessageForm::SentFrame(_)) => {
+                sinks::transfers(self.system, pipe)
+            }
             Some(MessageForm::Frame(_)) => adapters::transfers(self.system, pipe),
             Some(MessageForm::Picture(_)) => pictures::transfers(self.system, pipe),
             Some(MessageForm::Blocks(_)) => blocks::transfers(self.system, pipe),

@@ -106,7 +106,7 @@ impl Plant<'_> {
             user,
         };
         let (own, wire) = ([own], [wire]);
-        Ok(input(&stages, &Traffic { channels: &[&own, &wire], own: 0 }))
+        Ok(input(&stages, &Traffic::among(&[&own, &wire], 0)))
     }
 
     /// Returns the longest time from the beginning of a frame on the wire of an adapter until the
@@ -125,7 +125,7 @@ impl Plant<'_> {
         let (bus, interrupts) = (frames(adapter), half.interrupts);
         let stages = Stages { bus, interrupts, bottom_half, receiver: None, user: nobody };
         let wire = [whole_wire(adapter)?];
-        let bill = input(&stages, &Traffic { channels: &[&wire], own: 0 });
+        let bill = input(&stages, &Traffic::among(&[&wire], 0));
         let device = ADAPTER_NAMES[usize::from(adapter.number)].device;
         let help = "make the `rate` or the `burst` of the `[[adapter]]` smaller, or its `interval` \
                     shorter, or give its I/O VCPU more";

@@ -52,7 +52,7 @@ impl Plant<'_> {
         let threads = own.chain(others);
         // It wakes a reader of each channel, and one in each place for a tuned pipe. Of other
         // devices it wakes the program at the end of each pipe.
-        let ends = driver.home.ready.len();
+        let ends = self.system.pipes.iter().filter(|pipe| pipe.usb == usb).count();
         let wakes = if driver.source.is_some() { ends } else { EACH + places };
         // Each thread on its VCPU makes these calls, and one may be behind the other.
         let calls = self.calls.of_bottom_half(wakes as u64).0;

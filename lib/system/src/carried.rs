@@ -118,7 +118,8 @@ impl PipeSpec {
     /// Returns whether its messages are frames of a network.
     #[must_use]
     pub fn has_frames(&self) -> bool {
-        self.source().is_some_and(|source| matches!(source.form, MessageForm::Frame(_)))
+        let form = self.source().map(|source| source.form);
+        matches!(form, Some(MessageForm::Frame(_) | MessageForm::SentFrame(_)))
     }
 
     /// Returns the most that it carries.

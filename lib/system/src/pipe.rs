@@ -107,7 +107,7 @@ const fn words(way: PipeDirection) -> Words {
 
 /// Declares what the pipes need: buffers, semaphores, mailboxes, and that both ends use them.
 pub(crate) fn expand(declared: &mut Declared) {
-    let mut expanded = Vec::new();
+    let (mut expanded, mut asks) = (Vec::new(), Vec::new());
     for index in 0..declared.pipes.len() {
         let pipe = &declared.pipes[index];
         let (way, channel) = (pipe.way, pipe.channel.clone());
@@ -153,6 +153,10 @@ pub(crate) fn expand(declared: &mut Declared) {
         let asked = source.and_then(|source| source.home.asked);
         for semaphore in [Some(ready), asked].into_iter().flatten() {
             let name = named(semaphore);
+            // The pipes from and to a network device ask by one semaphore.
+            if asks.contains(&Some(semaphore)) {
+                continue;
+            }
             declared.semaphores.push(Named { name, what: SemaphoreKind::Counting(0) });
         }
         if let Some(known) = known.filter(|_| way == PipeDirection::ToDevice) {
@@ -163,12 +167,17 @@ pub(crate) fn expand(declared: &mut Declared) {
                 what: DeclaredMailbox::plain(REQUESTS),
             });
         }
+        let is_shared = |name: &str| asks.iter().flatten().any(|asked| *asked == name);
         for process in [server, end].into_iter().flatten() {
             // A reader on another core takes no semaphore. The server gives it all the same.
             let untold = is_far && Some(process) == end;
             let own = names.iter().filter(|name| !untold || name.value != ready);
-            declared.processes[process].uses.extend(own.cloned());
+            let uses = &mut declared.processes[process].uses;
+            let known = |name: &str| is_shared(name) && uses.iter().any(|it| it.value == name);
+            let own: Vec<_> = own.filter(|name| !known(&name.value)).cloned().collect();
+            uses.extend(own);
         }
+        asks.push(asked);
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::carried::PipeDirection;
 use diapason_bus::{Async, BusInstance, PeriodicEndpoint};
 use diapason_contract::can::EACH;
+use diapason_contract::network::SINK;
 use diapason_contract::source::{MessageForm, PipeSource};
 use diapason_contract::threads::ServiceKind;
 
@@ -203,6 +204,9 @@ impl UsbModel {
                 | UsbModel::QemuLooseNetwork
         );
         let kind = match self.service().filter(|_| modeled)? {
+            ServiceKind::Networks if way == PipeDirection::ToDevice => {
+                return Some((SINK.number(), &SINK));
+            }
             ServiceKind::Pairs if way == PipeDirection::ToDevice => ServiceKind::Sinks,
             // Packets of a keyboard can be read one by one although another service is for it.
             ServiceKind::Pairs | ServiceKind::Keyboards if !self.only_in_qemu() => {

@@ -18,7 +18,6 @@ use diapason_contract::carried::{CONTRACTS, Contracts};
 use diapason_contract::disk;
 use diapason_contract::endpoint;
 use diapason_contract::link::ENABLE;
-use diapason_contract::network;
 use diapason_contract::settings::{self as usbd, Values};
 use diapason_contract::sink;
 use diapason_contract::source::{LOOKS, MessageShape, SHAPES, SOURCES};
@@ -190,9 +189,6 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     }
     if pipes().any(|pipe| pipe.is_written() && pipe.has_blocks()) {
         settings.push(Setting::new(disk::PIPED, &[disk::WRITE.into()]));
-    }
-    if pipes().any(|pipe| pipe.is_written() && pipe.has_frames()) {
-        settings.push(Setting::new(network::PIPED, &[network::SEND.into()]));
     }
     for pipe in pipes().filter(|pipe| pipe.endpoint != 0 && is_server) {
         let name = match pipe.way {

@@ -37,11 +37,10 @@ pub(crate) fn shape(declared: &Declared, pipe: &DeclaredPipe) -> MessageShape {
     // Each piece of a picture begins with a head that has the picture's time, and each ask for
     // blocks has the time at which it was due. A packet that is written has the time of that.
     let stamp = match source.form {
-        MessageForm::Packet => pipe.stamp.as_ref().map(number),
-        MessageForm::Frame(_) if !pipe.is_to_device() => pipe.stamp.as_ref().map(number),
+        MessageForm::Packet | MessageForm::Frame(_) => pipe.stamp.as_ref().map(number),
         MessageForm::Picture(_)
         | MessageForm::Blocks(_)
-        | MessageForm::Frame(_)
+        | MessageForm::SentFrame(_)
         | MessageForm::Written(_) => Some(0),
     };
     MessageShape { bytes, stamp }
@@ -85,11 +84,10 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
         _ => chosen(pipe).map_or((), |problem| report.push(problem)),
     }
     match source.form {
-        MessageForm::Frame(_) if pipe.is_to_device() => written(pipe, usb, report),
         MessageForm::Packet | MessageForm::Frame(_) => {}
         MessageForm::Picture(_) => in_pieces(pipe, name, report),
         MessageForm::Blocks(_) => in_blocks(pipe, usb, report),
-        MessageForm::Written(_) => written(pipe, usb, report),
+        MessageForm::Written(_) | MessageForm::SentFrame(_) => written(pipe, usb, report),
     }
     shaped(pipe, name, source, report);
     let fastest = attributes.min_latency.0;
@@ -238,7 +236,7 @@ fn shaped(pipe: &DeclaredPipe, name: &str, source: &PipeSource, report: &mut Rep
         MessageForm::Packet | MessageForm::Written(_) => "packet",
         MessageForm::Picture(_) => "picture",
         MessageForm::Blocks(_) => "message",
-        MessageForm::Frame(_) => "frame",
+        MessageForm::Frame(_) | MessageForm::SentFrame(_) => "frame",
     };
     let bytes = pipe.bytes.as_ref().map_or(most as u64, |bytes| bytes.value);
     if let Some(at) = pipe.bytes.as_ref().filter(|at| at.value > most as u64) {

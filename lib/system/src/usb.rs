@@ -142,8 +142,8 @@ impl DeclaredUsb {
     /// Returns the source of pipes, or the sink, that it is to a pipe of this direction, and the
     /// number of that pipe. A camera has none if all seats of its server are taken.
     pub(crate) fn source(&self, way: PipeDirection) -> Option<(usize, &'static PipeSource)> {
-        let (_, first) = self.model?.source(way)?;
-        PipeSource::seated(first.kind, self.seat)
+        let first = self.model?.source(way)?;
+        if self.seat == 0 { Some(first) } else { PipeSource::seated(first.1.kind, self.seat) }
     }
 }
 

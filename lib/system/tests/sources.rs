@@ -10,7 +10,7 @@ use diapason_contract::network;
 use diapason_contract::settings::{DEVICES, Expected};
 use diapason_contract::source::{MessageShape, PipeSource, SHAPES};
 use diapason_contract::threads::ServiceKind;
-use diapason_system::parse;
+use diapason_system::{System, parse};
 
 /// Returns a USB server with a sensor and a disk, a reader `r`, and more tables; those begin in
 /// line 26.
@@ -348,21 +348,50 @@ const READ: &str = "from = \"adapter\"\nreader = \"r\"";
 const SENT: &str = "to = \"adapter\"\nwriter = \"r\"";
 
 #[test]
-fn a_pipe_of_a_network_device_goes_either_way_and_brings_the_same_objects() {
+fn pipes_of_a_network_device_go_either_way_and_each_brings_its_own_objects() {
     let keys = "period = \"5ms\"\nbytes = 1514";
-    let [from, to] = [adapter("gap = \"5ms\"", READ, keys), adapter("takes = \"1ms\"", SENT, keys)]
-        .map(|text| parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}")));
-    assert_eq!(from.processes[1].uses, to.processes[1].uses);
-    assert_eq!(from.segments, to.segments);
-    let names: Vec<_> = from.segments.iter().map(|segment| segment.name.as_str()).collect();
-    for name in ["network.asks", "network.news", "network.data"] {
-        assert!(names.contains(&name), "{names:?}");
+    let second = |end: &str| {
+        let process = "[[process]]\nname = \"s\"\npriority = 1\nvcpu = \"v\"\n";
+        format!("[[pipe]]\nname = \"q\"\nto = \"adapter\"\nwriter = \"{end}\"\n{keys}\n{process}")
+    };
+    let both = |end: &str| adapter("gap = \"5ms\"\ntakes = \"1ms\"", READ, keys) + &second(end);
+    let texts = [
+        adapter("gap = \"5ms\"", READ, keys),
+        adapter("takes = \"1ms\"", SENT, keys),
+        both("s"),
+        both("r"),
+    ];
+    let [from, to, apart, together] =
+        texts.map(|text| parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}")));
+    let objects = |system: &System| -> Vec<String> {
+        let segments = system.segments.iter().map(|it| it.name.clone());
+        let semaphores = system.semaphores.iter().map(|it| it.name.clone());
+        segments.chain(semaphores).filter(|name| name.starts_with("network")).collect()
+    };
+    let [comes, goes] = [network::FROM, network::TO]
+        .map(|names| [names.news, names.asks, names.data, names.ready].map(str::to_owned));
+    for name in &comes {
+        assert!(objects(&from).contains(name) && !objects(&to).contains(name), "{name}");
     }
-    assert!(to.pipes[0].is_written() && !from.pipes[0].is_written());
-    assert!(to.pipes[0].has_frames() && from.pipes[0].has_frames());
-    for (system, kind) in [(&from, &[][..]), (&to, &[u64::from(network::SEND)])] {
-        assert_eq!(told(&built(system).unwrap(), 0).get(network::PIPED), kind);
+    for name in &goes {
+        assert!(objects(&to).contains(name) && !objects(&from).contains(name), "{name}");
     }
+    for system in [&apart, &together] {
+        let mut all = objects(system);
+        assert_eq!(all.len(), comes.len() + goes.len() + 1, "{all:?}");
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), comes.len() + goes.len() + 1, "each once: {all:?}");
+        let [from, to] = [&system.pipes[0], &system.pipes[1]];
+        assert!(to.is_written() && !from.is_written());
+        assert!(to.has_frames() && from.has_frames());
+        assert_eq!((from.number + 1, from.usb), (to.number, to.usb));
+    }
+    // Neither end reaches what the other one has.
+    let uses = |end: usize, name: &String| apart.processes[end].uses.contains(name);
+    let writer = apart.processes.iter().position(|process| process.name == "s").unwrap();
+    assert!(comes.iter().all(|name| uses(1, name) && !uses(writer, name)));
+    assert!(goes.iter().all(|name| uses(writer, name) && !uses(1, name)));
 }
 
 #[test]
@@ -383,7 +412,7 @@ fn what_a_network_device_cannot_carry_is_refused_with_what_it_can() {
         let refused = parse("f", &adapter(device, ends, keys)).expect_err(keys).plain();
         assert!(refused.contains(wrong) && refused.contains(remedy), "{keys}: {refused}");
     }
-    let second = format!("\n[[pipe]]\nname = \"q\"\n{READ}\nperiod = \"5ms\"\n");
+    let second = format!("\n[[pipe]]\nname = \"q\"\n{SENT}\nperiod = \"5ms\"\n");
     let both = adapter(takes, SENT, "period = \"5ms\"") + &second;
     let refused = parse("f", &both).unwrap_err().plain();
     assert!(refused.contains("`adapter` has two pipes"), "{refused}");

@@ -96,7 +96,7 @@ impl<P: Platform> UsbServer<P> {
     ) -> Result<UsbServer<P>, Errno> {
         let homes: Vec<_> = offers.iter().filter_map(|offer| offer.home).collect();
         let clients = offers.iter_mut().filter_map(|offer| offer.service.clients());
-        let shared: Vec<Window> = clients.filter_map(|clients| clients.window()).collect();
+        let shared: Vec<Window> = clients.flat_map(|clients| clients.windows()).collect();
         let interfaces = offers.iter().filter(|it| it.kind == Some(ServiceKind::Can)).count();
         let limits = policy::limits(offers.len(), homes.len(), shared.len(), interfaces);
         let registers = platform.registers(needs::CONTROLLER)?;

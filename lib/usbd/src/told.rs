@@ -17,7 +17,6 @@ use diapason_contract::disk;
 use diapason_contract::endpoint::NUMBER;
 use diapason_contract::mode;
 use diapason_contract::needs;
-use diapason_contract::network;
 use diapason_contract::settings::{self as usbd, Counted, Expected, FormingOrder};
 use diapason_contract::sink;
 use diapason_contract::source::{MessageShape, SHAPES, SOURCES};
@@ -101,8 +100,6 @@ pub struct Pipes {
     pub sink: u8,
     /// The kind of the asks of the pipe of a disk.
     pub disk: u32,
-    /// The kind of the asks of the pipe of a network device.
-    pub network: u16,
     /// By how many millionths a device's clock and the host's run apart at most.
     drift: u32,
     /// The costs that the plan computes with.
@@ -220,7 +217,6 @@ impl Pipes {
             endpoint: settings.first(NUMBER).map_or(0, |number| number as u8 & 0xf),
             sink: settings.first(sink::NUMBER).map_or(0, |number| number as u8 & 0xf),
             disk: settings.first(disk::PIPED).map_or(disk::READ, |what| what as u32),
-            network: settings.first(network::PIPED).map_or(network::LEND, |what| what as u16),
             drift: settings.first(DRIFT).map_or(USUAL_DRIFT, |drift| drift as u32),
             costs: DriverCosts::of(settings.get(COSTS)),
             output: OutputCosts::of(settings.get(OUTPUT_COSTS)),

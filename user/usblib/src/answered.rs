@@ -2,7 +2,6 @@
 
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::source::PipeSource;
-use diapason_contract::threads::ServiceKind;
 use diapason_contract::{disk, sink};
 use diapason_pipe::Reader;
 use diapason_pipe::measured::Gauge;
@@ -45,16 +44,15 @@ pub(crate) struct Answers<T: Answer, const N: usize> {
 }
 
 impl<T: Answer, const N: usize> Answers<T, N> {
-    /// Opens those of the pipe to a device of this kind.
+    /// Opens those of this pipe to a device.
     ///
     /// # Errors
     /// None for what the description grants.
-    pub fn of(kind: ServiceKind, [answers, ready]: [&str; 2]) -> Result<Answers<T, N>, Errno> {
-        let (number, source) = PipeSource::of(kind).ok_or(Errno::Absent)?;
+    pub fn of(source: &'static PipeSource) -> Result<Answers<T, N>, Errno> {
         Ok(Answers {
-            answers: pipe::reader(answers)?,
-            ready: Semaphore::open(ready)?,
-            gauge: Gauge::new(true, u8::try_from(number).unwrap_or(u8::MAX)),
+            answers: pipe::reader(source.pipe.0)?,
+            ready: Semaphore::open(source.ready)?,
+            gauge: Gauge::new(true, u8::try_from(source.number()).unwrap_or(u8::MAX)),
             source,
             open: 0,
             works: false,

@@ -8,10 +8,9 @@ use crate::blocks::PAUSE;
 use core::ops::Range;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::disk::{
-    ANSWERS, ASKED, ASKS, Ask, DATA, DONE, DiskAnswer, READY, RECORDS, SIZE, WRITE, places,
+    self, ASKED, ASKS, Ask, DATA, DONE, DiskAnswer, RECORDS, SIZE, WRITE, places,
 };
 use diapason_contract::source::PipeSource;
-use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Writer;
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
@@ -95,7 +94,7 @@ impl BlockWriter {
     pub fn open(bytes: u32, area: Range<u32>) -> Result<BlockWriter, Errno> {
         Ok(BlockWriter {
             asks: pipe::writer(ASKS)?,
-            answers: Answers::of(ServiceKind::Disks, [ANSWERS, READY])?,
+            answers: Answers::of(&disk::SOURCE)?,
             asked: Semaphore::open(ASKED)?,
             data: DmaSegment::attach(DATA)?,
             bytes,

@@ -4,11 +4,10 @@ use crate::answered::{Answer, Answers, WrittenEnd};
 use crate::network;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::network::{
-    ASKED, ASKS, Ask, BEGIN, BEGUN, DATA, FRAME_MAX, News, OPENED, OUTSIDE, READY, RECORDS, SEND,
-    SENT, SLOTS, STATE, TOLD,
+    ASKED, Ask, BACK, BEGIN, BEGUN, FRAME_MAX, News, OPENED, OUTSIDE, RECORDS, SEND, SINK, SLOTS,
+    STATE, TO,
 };
 use diapason_contract::source::PipeSource;
-use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Writer;
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
@@ -50,8 +49,8 @@ pub struct FrameWriter {
 
 impl Answer for News {
     fn end(&self) -> Option<WrittenEnd> {
-        let News { taken, time, begun, status, flags, .. } = *self;
-        (flags & SENT != 0).then_some(WrittenEnd {
+        let News { what, taken, time, begun, status, flags, .. } = *self;
+        (what == BACK).then_some(WrittenEnd {
             written: time,
             taken: begun,
             ended: taken,
@@ -79,10 +78,10 @@ impl FrameWriter {
     /// None for what the description grants.
     pub fn open() -> Result<FrameWriter, Errno> {
         let mut writer = FrameWriter {
-            asks: pipe::writer(ASKS)?,
-            answers: Answers::of(ServiceKind::Networks, [TOLD, READY])?,
+            asks: pipe::writer(TO.asks)?,
+            answers: Answers::of(&SINK)?,
             asked: Semaphore::open(ASKED)?,
-            data: DmaSegment::attach(DATA)?,
+            data: DmaSegment::attach(TO.data)?,
             free: u128::MAX >> (u128::BITS - SLOTS),
             device: None,
         };
@@ -166,7 +165,7 @@ impl FrameWriter {
             let news = self.answers.take()?;
             match news.what {
                 STATE | BEGUN if news.flags & OPENED != 0 => self.device = Some(news.address),
-                _ if news.flags & SENT != 0 => {
+                BACK => {
                     self.free |= 1u128.checked_shl(news.slot).unwrap_or(0);
                     return Some(news);
                 }

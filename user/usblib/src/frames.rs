@@ -6,7 +6,7 @@ use crate::inbox::{Arrived, Inbox, delay};
 use crate::network;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::network::{
-    ASKED, ASKS, Ask, BEGIN, BEGUN, CAME, DATA, LEND, LOST_BEFORE, News, OPENED, OUTSIDE, RECORDS,
+    ASKED, Ask, BEGIN, BEGUN, CAME, FROM, LEND, LOST_BEFORE, News, OPENED, OUTSIDE, RECORDS,
     SLOT_BYTES, STATE,
 };
 use diapason_contract::source::PipeSource;
@@ -62,9 +62,9 @@ impl FrameReader {
     pub fn open() -> Result<FrameReader, Errno> {
         let mut frames = FrameReader {
             news: Inbox::of(ServiceKind::Networks)?,
-            asks: pipe::writer(ASKS)?,
+            asks: pipe::writer(FROM.asks)?,
             asked: Semaphore::open(ASKED)?,
-            data: DmaSegment::attach(DATA)?,
+            data: DmaSegment::attach(FROM.data)?,
             held: None,
             is_begun: false,
             session: 0,

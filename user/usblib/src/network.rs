@@ -1,10 +1,10 @@
-//! A network device: whole Ethernet frames in memory that the client shares with the controller.
+//! A network device: whole Ethernet frames in memory that a client shares with the controller.
 //! [`FrameReader`] reads the `[[pipe]]` from one, and [`FrameWriter`] writes the `[[pipe]]` to one.
 //!
-//! A client lends slots for frames that come ([`Network::lend`]) and gives frames
-//! ([`Network::send`]). From then on the slot is the server's, until it is told as come or back.
-//! Without a device every slot comes back at once, so a client begins when it hears of one
-//! ([`STATE`]), and after [`GONE`] waits for the next.
+//! A program of a description without such a pipe has a [`FrameClient`] for each direction, of
+//! which nothing is measured. It lends all slots for frames that come ([`FrameClient::begin`]), and
+//! each again when it is done with the frame in it ([`FrameClient::lend`]). It gives frames
+//! ([`FrameClient::send`]) when it has heard of a device ([`STATE`]).
 
 use crate::UsbClient;
 pub use crate::frame_writer::{FramePlace, FrameWriter, NotSent};
@@ -14,16 +14,25 @@ pub use diapason_contract::network::*;
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::time;
 
-/// The client's side of a network interface.
-pub type Network = UsbClient<Ask, News, RECORDS>;
+/// The client's side of one direction.
+pub type FrameClient = UsbClient<Ask, News, RECORDS>;
 
-impl Network {
-    /// Returns the network of the description.
+impl FrameClient {
+    /// Returns that of this direction: [`FROM`] the device, or [`TO`] it.
     ///
     /// # Errors
     /// None for what the description grants.
-    pub fn open() -> Result<Network, Errno> {
-        UsbClient::named([ASKS, TOLD, DATA, ASKED, READY])
+    pub fn of(direction: &FrameNames) -> Result<FrameClient, Errno> {
+        let FrameNames { asks, news, data, ready } = *direction;
+        UsbClient::named([asks, news, data, ASKED, ready])
+    }
+
+    /// Begins without knowing anything: lends all slots for frames that come.
+    ///
+    /// # Errors
+    /// `Full` if too many asks wait.
+    pub fn begin(&mut self) -> Result<(), Errno> {
+        self.put(&Ask { what: BEGIN, slot: 0, bytes: 0, written: 0 })
     }
 
     /// Lends a slot, below [`SLOTS`], for a frame that comes.

@@ -3,9 +3,8 @@
 use crate::answered::{Answer, Answers, WrittenEnd};
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::sensor::PACKET;
-use diapason_contract::sink::{ANSWERS, ASKED, PacketAnswer, PacketWrite, READY, RECORDS, WRITES};
+use diapason_contract::sink::{self, ASKED, PacketAnswer, PacketWrite, RECORDS, WRITES};
 use diapason_contract::source::PipeSource;
-use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Writer;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{pipe, time};
@@ -44,7 +43,7 @@ impl Answer for PacketAnswer {
 pub fn usb_open_to() -> Result<UsbWriter, Errno> {
     Ok(UsbWriter {
         writes: pipe::writer(WRITES)?,
-        answers: Answers::of(ServiceKind::Sinks, [ANSWERS, READY])?,
+        answers: Answers::of(&sink::SOURCE)?,
         asked: Semaphore::open(ASKED)?,
     })
 }

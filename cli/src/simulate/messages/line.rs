@@ -102,9 +102,10 @@ impl Line {
                 MessageForm::Written(_) => Origin::Sink(source),
                 // A picture and a run of blocks are many transfers: only their readers' reports say
                 // how they come.
-                MessageForm::Picture(_) | MessageForm::Blocks(_) | MessageForm::Frame(_) => {
-                    return None;
-                }
+                MessageForm::Picture(_)
+                | MessageForm::Blocks(_)
+                | MessageForm::Frame(_)
+                | MessageForm::SentFrame(_) => return None,
             },
             None => {
                 let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();

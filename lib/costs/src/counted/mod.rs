@@ -141,7 +141,7 @@ impl Table {
 }
 
 /// The instructions of everything that takes time besides declared work.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
     per_instruction: u64,
     paths: &'static Table,

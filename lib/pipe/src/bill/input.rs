@@ -29,7 +29,8 @@ pub fn input(stages: &Stages<'_>, traffic: &Traffic<'_>) -> Result<Bill, BillRef
     if stages.bus.queued == 0 || stages.bus.messages == 0 {
         return Err(BillRefusal::NoTransfers);
     }
-    let input = Input { stages, channels: traffic.channels, own };
+    let Traffic { channels, beside, .. } = *traffic;
+    let input = Input { stages, channels, own, beside };
     let in_a_row = input.wait(&BackToBack(stages.bus))?;
     let enough = input.settle(Requests::Enough, in_a_row)?;
     let needed = input.transfers_within(enough.round, enough.wait);
@@ -50,6 +51,7 @@ struct Input<'a> {
     stages: &'a Stages<'a>,
     channels: &'a [&'a [Bucket]],
     own: &'a [&'a [Bucket]],
+    beside: &'a [&'a [Bucket]],
 }
 
 /// A stage's longest delay, and why.
@@ -234,7 +236,16 @@ impl<'a> Input<'a> {
         let each = [(activation, VISITS), (transfer, open), (message, carried)];
         let each = each.iter().map(|(cost, count)| cost.0.saturating_mul(*count));
         let open = Nanos(each.fold(0, u64::saturating_add));
-        let most = whatever_before(stage.service, open, handling.found);
+        // Messages of other endpoints are those that are handled from when the first of the visits
+        // begins until the last one ends.
+        let beside = Messages { channels: self.beside, ahead: Nanos::ZERO };
+        let work = |time: Nanos| {
+            let messages = beside.most(time.0);
+            Nanos(open.0.saturating_add(message.0.saturating_mul(messages)))
+        };
+        let Ok(Delay { value: most, .. }) = until_done(stage.service, handling.found, work) else {
+            return stream;
+        };
         match stream {
             Ok(delay) if delay.value <= most => Ok(delay),
             // Without any budget there is no bound either.
@@ -268,7 +279,13 @@ impl<'a> Input<'a> {
                 (false, _) => &activations[..1],
             });
             let messages = self.messages(wait + ahead);
-            then(&[(activation, &activations), (transfer, transfers), (message, &messages)])
+            let beside = Messages { channels: self.beside, ahead };
+            then(&[
+                (activation, &activations),
+                (transfer, transfers),
+                (message, &messages),
+                (message, &beside),
+            ])
         })
     }
 
@@ -349,7 +366,7 @@ impl<'a> Input<'a> {
             Taking::Each => Ok(self.joined(each, user, demand, (found, settled))),
             Taking::Looking { .. } => Ok(each),
             Taking::All => {
-                batches(user.service, found, |time| steps::work(demand, (varies + time).0))
+                until_done(user.service, found, |time| steps::work(demand, (varies + time).0))
             }
         }
     }
@@ -386,7 +403,7 @@ const fn looks(user: &User<'_>) -> Spaced {
 }
 
 /// Two batches one after the other: the least time in which all is done that came in it.
-fn batches(
+fn until_done(
     service: &dyn Service,
     found: Found,
     work: impl Fn(Nanos) -> Nanos,

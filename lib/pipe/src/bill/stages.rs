@@ -180,13 +180,22 @@ pub struct Traffic<'a> {
     pub channels: &'a [&'a [Bucket]],
     /// The index of the pipe itself among them.
     pub own: usize,
+    /// The messages of other endpoints as the bottom half handles them, if it has work for each.
+    /// They use neither the transfers of the pipe nor what its other stages have.
+    pub beside: &'a [&'a [Bucket]],
 }
 
 impl<'a> Traffic<'a> {
     /// Returns a device with one channel, given as a list of its only contract.
     #[must_use]
     pub const fn alone(channel: &'a [&'a [Bucket]]) -> Traffic<'a> {
-        Traffic { channels: channel, own: 0 }
+        Traffic::among(channel, 0)
+    }
+
+    /// Returns the traffic of an endpoint of which the bottom half handles all messages.
+    #[must_use]
+    pub const fn among(channels: &'a [&'a [Bucket]], own: usize) -> Traffic<'a> {
+        Traffic { channels, own, beside: &[] }
     }
 
     /// Returns the contract of the pipe, as a list.

@@ -96,7 +96,7 @@ fn drivers_conform<const N: usize>(
     };
     let contracts = traffic(claims, own);
     let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
-    let traffic = Traffic { channels: &channels, own };
+    let traffic = Traffic::among(&channels, own);
     let search = Search::new(driver, agreement, wish, traffic);
     let Ok(bill) = search.drivers() else { return false };
     let drivers = [What::BottomHalf, What::Driver].map(|what| bill.item(what));
@@ -202,7 +202,7 @@ fn all_terms<const N: usize>(
         let Some(wish) = wish.as_ref().filter(|it| it.part != Part::Carries) else { continue };
         let contracts = traffic(claims, pipe);
         let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
-        let traffic = Traffic { channels: &channels, own: pipe };
+        let traffic = Traffic::among(&channels, pipe);
         let search = Search::new(driver, agreement, wish, traffic);
         *terms = Some(search.terms().map_err(|reason| (pipe, reason))?);
     }

@@ -15,6 +15,8 @@ use diapason_random::Random;
 pub struct Case {
     pub setup: Setup,
     pub contracts: Vec<Vec<Bucket>>,
+    /// The messages of another endpoint with the same bottom half, if there are any.
+    pub beside: Vec<Bucket>,
 }
 
 /// The servers of a case.
@@ -47,7 +49,25 @@ impl Case {
             let bus = &mut setup.bus;
             (bus.paced, bus.run, bus.empties) = (Some(bus.worst), 1, false);
         }
-        Case { setup, contracts }
+        Case { setup, contracts, beside: Vec::new() }
+    }
+
+    /// Returns one whose bottom half handles the messages of another endpoint, too.
+    pub fn shared(random: &mut Random) -> Case {
+        let mut case = Case::random(random);
+        let setup = &mut case.setup;
+        setup.receiver = None;
+        setup.io.1 = setup.readers[0].vcpu.1;
+        setup.moderation = setup.moderation.max(random.between(2, 8));
+        setup.gap = setup.moderation;
+        setup.bottom_half.work.message.0 += 1;
+        case.beside.push(Bucket {
+            burst: random.between(1, 5),
+            messages: 1,
+            per: Nanos(random.between(4, 40)),
+            jitter: Nanos(random.below(60)),
+        });
+        case
     }
 
     /// Returns everything that shares the core: receiver, readers, others, and an I/O VCPU.
@@ -102,7 +122,7 @@ impl Case {
                 moderation: Nanos(setup.moderation),
                 gap: Nanos(setup.gap),
                 top_half: top_half(Nanos(setup.section), sources).unwrap(),
-                shared: false,
+                shared: !self.beside.is_empty(),
             },
             bottom_half: stage(setup.bottom_half, &supplies.io),
             receiver: setup
@@ -130,7 +150,9 @@ impl Case {
         let contracts: Vec<&[Bucket]> = self.contracts.iter().map(Vec::as_slice).collect();
         let bill = |own| {
             let stages = self.stages(supplies, own);
-            input(&stages, &Traffic { channels: &contracts, own })
+            let beside = [&self.beside[..]];
+            let beside = if self.beside.is_empty() { &[][..] } else { &beside[..] };
+            input(&stages, &Traffic { beside, ..Traffic::among(&contracts, own) })
         };
         (0..contracts.len()).map(bill).collect()
     }
@@ -140,7 +162,8 @@ impl Case {
     pub fn run(&self, random: &mut Random, length: u64, slow: Option<usize>) -> Outcome {
         let mut times = vec![];
         let together = random.below(40);
-        for (channel, contract) in self.contracts.iter().enumerate() {
+        let beside = Some(&self.beside).filter(|beside| !beside.is_empty());
+        for (channel, contract) in self.contracts.iter().chain(beside).enumerate() {
             let greedy = !random.one_in(3);
             let from = if random.one_in(2) { together } else { random.below(60) };
             let arrivals = within(contract, from, length, greedy, random);

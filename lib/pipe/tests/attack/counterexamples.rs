@@ -43,7 +43,7 @@ fn simple(bus: u64, share: u32, receiver: (u64, u64), reader: (u64, u64)) -> Set
 
 /// Returns the latencies of messages at `times`, equation 9, and the bound for `contract`.
 fn run(setup: Setup, times: &[u64], contract: Bucket) -> (Vec<u64>, u64, u64) {
-    let case = Case { setup, contracts: vec![vec![contract]] };
+    let case = Case { setup, contracts: vec![vec![contract]], beside: vec![] };
     let supplies = case.supplies().expect("the exact test admits it");
     let stages = case.stages(&supplies, 0);
     let bill = input(&stages, &Traffic::alone(&[&[contract]])).expect("it has a bill");
@@ -80,11 +80,12 @@ fn what_is_opened_later_belongs_in_the_bill() {
     setup.readers.push(Reader { message: 1, wake: 0, taking: Taking::Each, vcpu: (1, 16) });
     let (own, opened) =
         (Bucket::periodic(Nanos(1_000)), Bucket::periodic(Nanos(1_000)).with_burst(24));
-    let case = Case { setup, contracts: vec![vec![own], vec![opened]] };
+    let case = Case { setup, contracts: vec![vec![own], vec![opened]], beside: vec![] };
     let supplies = case.supplies().expect("the exact test admits it");
     let stages = case.stages(&supplies, 0);
     let alone = input(&stages, &Traffic::alone(&[&[own]])).expect("it has a bill").total.0;
-    let both = Traffic { channels: &[&[own], &[opened]], own: 0 };
+    let channels: [&[Bucket]; 2] = [&[own], &[opened]];
+    let both = Traffic::among(&channels, 0);
     let counted = input(&stages, &both).expect("it has a bill").total.0;
     let mut arrivals = vec![(0, 1); 24];
     arrivals.push((0, 0));
@@ -101,7 +102,7 @@ fn moderation_is_not_a_grid() {
     setup.moderation = 8;
     setup.gap = 8;
     let contract = Bucket::periodic(Nanos(1_000));
-    let case = Case { setup, contracts: vec![vec![contract]] };
+    let case = Case { setup, contracts: vec![vec![contract]], beside: vec![] };
     let outcome = Endpoint::new(&case.setup, Mood::WORST, Random::new(1)).run(&[(0, 0)], 100);
     // Three ticks of work by bottom half and receiver come after the interrupt.
     let interrupt = outcome.messages[0].in_ring.unwrap() - 3;

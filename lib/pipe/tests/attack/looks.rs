@@ -90,7 +90,7 @@ fn seldom(budget: u64) -> Case {
         by_deadline: false,
         known: false,
     };
-    Case { setup, contracts: vec![vec![Bucket::periodic(Nanos(400))]] }
+    Case { setup, contracts: vec![vec![Bucket::periodic(Nanos(400))]], beside: vec![] }
 }
 
 /// Returns the bill of its pipe, and the longest that a message takes, whenever it comes.

@@ -75,7 +75,7 @@ impl Case {
         let interrupts = Interrupts { moderation, gap, top_half, shared: false };
         let stages = OutputStages { sender, bus: self.bus, interrupts, drain: self.drain };
         let channels: Vec<_> = self.contracts.iter().map(Vec::as_slice).collect();
-        let bill = |own| output(&stages, &Traffic { channels: &channels, own }).ok();
+        let bill = |own| output(&stages, &Traffic::among(&channels, own)).ok();
         (0..channels.len()).map(bill).collect()
     }
 }

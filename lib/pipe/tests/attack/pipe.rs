@@ -111,6 +111,11 @@ fn by_mood(mood: u64, least: u64, most: u64, random: &mut Random) -> u64 {
     }
 }
 
+/// Returns whether a transfer is one of another endpoint: its messages have no user.
+fn is_beside(carried: &[usize], messages: &[Message], users: usize) -> bool {
+    carried.iter().any(|id| messages[*id].channel >= users)
+}
+
 /// The state of a driver's thread.
 #[derive(Default)]
 struct Thread {
@@ -252,11 +257,21 @@ impl<'a> Endpoint<'a> {
     fn arrive(&mut self, arrived: u64, channel: usize) {
         let message = Message { channel, arrived, sampled: None, in_ring: None, done: None };
         self.messages.push(message);
-        self.device.push_back(self.messages.len() - 1);
+        let id = self.messages.len() - 1;
+        if channel < self.users.len() {
+            self.device.push_back(id);
+        } else {
+            // It came through another endpoint.
+            self.ended(vec![id], arrived);
+        }
     }
 
     fn end_transfer(&mut self, now: u64) {
         let Some((_, carried)) = self.transfer.take_if(|(end, _)| *end <= now) else { return };
+        self.ended(carried, now);
+    }
+
+    fn ended(&mut self, carried: Vec<usize>, now: u64) {
         self.ended.push_back(carried);
         if self.due.is_none() {
             let earliest = self.last_interrupt.map_or(now, |last| now.max(last + self.setup.gap));
@@ -381,7 +396,9 @@ impl<'a> Endpoint<'a> {
         }
         if let Some(first) = thread.taken.front() {
             let carried = first.len() as u64;
-            let cost = self.cost(work.transfer.0 + work.message.0 * carried);
+            let is_beside = is_beside(first, &self.messages, self.users.len());
+            let transfer = if is_beside { 0 } else { work.transfer.0 };
+            let cost = self.cost(transfer + work.message.0 * carried);
             self.machine.vcpus[IO].left = cost;
             if cost == 0 {
                 self.bottom_half_handled(telling, now);
@@ -415,7 +432,8 @@ impl<'a> Endpoint<'a> {
     }
 
     /// Messages go to their rings, requests back to the queue.
-    fn distribute(&mut self, transfers: Vec<Vec<usize>>, now: u64) {
+    fn distribute(&mut self, mut transfers: Vec<Vec<usize>>, now: u64) {
+        transfers.retain(|carried| !is_beside(carried, &self.messages, self.users.len()));
         self.requests += transfers.len() as u64;
         let mut fresh = vec![false; self.users.len()];
         for id in transfers.into_iter().flatten() {

@@ -7,7 +7,7 @@ use crate::units::{show_duration, show_size};
 use diapason_contract::camera::{self, CameraNames};
 use diapason_contract::can;
 use diapason_contract::needs::{self, BUFFERS, CONTROLLER, Need, RINGS};
-use diapason_contract::source::SOURCES;
+use diapason_contract::source::{PipeSource, SOURCES};
 use diapason_contract::threads::{Home, homes, seats};
 use diapason_contract::{disk, link, network, stream};
 
@@ -28,7 +28,8 @@ const WATCHED: CameraNames = camera::NAMES[0];
 /// The memory of a stream: 16 intervals.
 const STREAMED: u64 = 1 << 20;
 /// Segments that devices use, too.
-const FOR_DEVICES: [&str; 4] = [WATCHED.data, disk::DATA, link::DATA, network::DATA];
+const FOR_DEVICES: [&str; 5] =
+    [WATCHED.data, disk::DATA, link::DATA, network::FROM.data, network::TO.data];
 
 impl Server<'_> {
     pub(super) fn controller(&self) -> Vec<Brought> {
@@ -79,12 +80,8 @@ impl Server<'_> {
     /// Returns whether a pipe brings the object of this name.
     pub(super) fn comes_with_a_pipe(&self, name: &str) -> bool {
         let pipes = self.declared.pipes.iter();
-        pipes.filter_map(|pipe| sources::of(self.declared, pipe)).any(|source| {
-            let places = source.form.places().map(|it| [it.data.0, it.returned.0]);
-            [source.pipe.0, source.ready].contains(&name)
-                || places.is_some_and(|names| names.contains(&name))
-                || source.home.asked == Some(name)
-        })
+        let sources = pipes.filter_map(|pipe| sources::of(self.declared, pipe));
+        sources.flat_map(PipeSource::objects).any(|object| object == name)
     }
 
     /// Returns the names of what the service with this bottom half shares.

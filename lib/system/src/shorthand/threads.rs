@@ -183,7 +183,10 @@ impl Server<'_> {
         // Those of a disk and of a network device wake as often as the controller may interrupt,
         // and not each wake-up needs a grant.
         let in_turn = |source: &PipeSource| {
-            !matches!(source.form, MessageForm::Blocks(_) | MessageForm::Frame(_))
+            !matches!(
+                source.form,
+                MessageForm::Blocks(_) | MessageForm::Frame(_) | MessageForm::SentFrame(_)
+            )
         };
         let mut sources = SOURCES.iter().filter(|source| in_turn(source));
         home.work == RECEIVE.work || sources.any(|source| source.home.vcpu == home.vcpu)

@@ -4,26 +4,46 @@
 use diapason_usb::class::HEAD;
 use diapason_usb::xhci::{Buffer, Dma, Window};
 
+/// The first place of the second memory, where clients share two.
+pub(crate) const SECOND: u32 = u128::BITS;
+
 /// The clients of a service, without their pipes.
 pub(crate) struct Clients<D: Dma> {
     /// Bells to be rung: bit n stands for bell n of the service.
     fresh: u32,
-    memory: Option<D>,
-    /// Bytes from one place in the memory to the next.
+    memories: [Option<D>; 2],
+    /// Clients share two memories: places from [`SECOND`] on are in the second one.
+    is_split: bool,
+    /// Bytes from one place in a memory to the next.
     unit: usize,
-    /// Places that the controller has: bit n stands for place n. Later places have no bit.
-    lent: u128,
+    /// Places of each memory that the controller has: bit n stands for place n. Later places have
+    /// no bit.
+    lent: [u128; 2],
 }
 
 impl<D: Dma> Clients<D> {
     /// Clients that share no memory.
     pub const fn new() -> Clients<D> {
-        Clients { fresh: 0, memory: None, unit: 1, lent: 0 }
+        Clients::over([None, None], false, 1)
+    }
+
+    const fn over(memories: [Option<D>; 2], is_split: bool, unit: usize) -> Clients<D> {
+        Clients { fresh: 0, memories, is_split, unit, lent: [0; 2] }
     }
 
     /// Clients that share memory, whose places are so many bytes apart.
     pub fn sharing(memory: D, unit: usize) -> Clients<D> {
-        Clients { fresh: 0, memory: Some(memory), unit, lent: 0 }
+        Clients::over([Some(memory), None], false, unit)
+    }
+
+    /// Clients that share two memories, of which one may be absent.
+    pub fn sharing_each(memories: [Option<D>; 2], unit: usize) -> Clients<D> {
+        Clients::over(memories, true, unit)
+    }
+
+    /// Returns the number of the memory with a place, and the place there.
+    const fn split(&self, place: u32) -> (usize, u32) {
+        if self.is_split && place >= SECOND { (1, place - SECOND) } else { (0, place) }
     }
 
     /// Notes that the bells of these bits are to be rung.
@@ -36,10 +56,14 @@ impl<D: Dma> Clients<D> {
         core::mem::replace(&mut self.fresh, 0)
     }
 
-    /// Returns all of the shared memory, if there is any.
+    /// Returns all of the shared memory, if there is any; of two memories the first.
     pub fn window(&self) -> Option<Window> {
-        let memory = self.memory.as_ref()?;
-        Some(Window { base: memory.base(), length: memory.length() })
+        self.memories[0].as_ref().map(window)
+    }
+
+    /// Returns all of each shared memory.
+    pub fn windows(&self) -> impl Iterator<Item = Window> {
+        self.memories.iter().flatten().map(window)
     }
 
     /// Returns how many whole places there are.
@@ -49,7 +73,8 @@ impl<D: Dma> Clients<D> {
 
     /// Returns so many bytes from a place on, if all of them are in the memory.
     pub fn buffer(&self, place: u32, length: usize) -> Option<Buffer> {
-        let window = self.window()?;
+        let (number, place) = self.split(place);
+        let window = self.memories[number].as_ref().map(window)?;
         let at = (place as usize).checked_mul(self.unit)?;
         let end = at.checked_add(length)?;
         let inside = length > 0 && end <= window.length as usize;
@@ -58,7 +83,8 @@ impl<D: Dma> Clients<D> {
 
     /// Returns the first of the `count` bytes that came to a place.
     pub fn head<'a>(&self, place: u32, count: usize, into: &'a mut [u8; HEAD]) -> &'a [u8] {
-        let Some(memory) = &self.memory else { return &[] };
+        let (number, place) = self.split(place);
+        let Some(memory) = &self.memories[number] else { return &[] };
         let into = &mut into[..count.min(HEAD)];
         memory.read((place as usize * self.unit) as u64, into);
         into
@@ -67,25 +93,34 @@ impl<D: Dma> Clients<D> {
     /// Returns the eight bytes of a place from `offset` on, the least first, if there is memory.
     pub fn word(&self, place: u32, offset: usize) -> Option<u64> {
         let mut bytes = [0; 8];
+        let (number, place) = self.split(place);
         let at = place as usize * self.unit + offset;
-        self.memory.as_ref()?.read(at as u64, &mut bytes);
+        self.memories[number].as_ref()?.read(at as u64, &mut bytes);
         Some(u64::from_le_bytes(bytes))
     }
 
     /// Notes that a place is the controller's until [`Clients::take_back`].
     pub fn lend(&mut self, place: u32) {
-        self.lent |= bit(place);
+        let (number, place) = self.split(place);
+        self.lent[number] |= bit(place);
     }
 
     /// Notes that the controller has let go of a place.
     pub fn take_back(&mut self, place: u32) {
-        self.lent &= !bit(place);
+        let (number, place) = self.split(place);
+        self.lent[number] &= !bit(place);
     }
 
-    /// Returns whether the controller has a place, which must be one of the first 128.
+    /// Returns whether the controller has a place, which must be one of the first 128 of a memory.
     pub fn has_lent(&self, place: u32) -> bool {
-        self.lent & bit(place) != 0
+        let (number, place) = self.split(place);
+        self.lent[number] & bit(place) != 0
     }
+}
+
+/// Returns all of a memory.
+fn window<D: Dma>(memory: &D) -> Window {
+    Window { base: memory.base(), length: memory.length() }
 }
 
 /// Returns the bit of a place, or none.
@@ -168,6 +203,25 @@ mod tests {
         clients.lend(128);
         clients.take_back(u32::MAX);
         assert!((0..200).filter(|place| clients.has_lent(*place)).eq(lent));
+    }
+
+    #[test]
+    fn places_of_two_memories_are_apart() {
+        let mut clients = Clients::sharing_each([None, Some(Counting(200))], 64);
+        assert_eq!(clients.windows().count(), 1);
+        assert_eq!(clients.buffer(2, 10), None);
+        let buffer = Buffer { address: 0x10_0080, length: 10 };
+        assert_eq!(clients.buffer(SECOND + 2, 10), Some(buffer));
+        assert_eq!(
+            clients.word(SECOND, 8),
+            Some(u64::from_le_bytes([8, 9, 10, 11, 12, 13, 14, 15]))
+        );
+        clients.lend(SECOND + 2);
+        assert!(clients.has_lent(SECOND + 2) && !clients.has_lent(2));
+        clients.take_back(2);
+        assert!(clients.has_lent(SECOND + 2));
+        clients.take_back(SECOND + 2);
+        assert!(!clients.has_lent(SECOND + 2));
     }
 
     #[test]

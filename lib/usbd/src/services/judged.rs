@@ -37,7 +37,15 @@ impl Judge {
 
     /// Returns the judge of the messages of this seat.
     pub fn seated(kind: ServiceKind, seat: usize, pipes: &Pipes) -> Judge {
-        let number = PipeSource::seated(kind, seat).map(|(number, _)| number);
+        Judge::numbered(PipeSource::seated(kind, seat).map(|(number, _)| number), pipes)
+    }
+
+    /// Returns the judge of the messages of this source.
+    pub fn of(source: &PipeSource, pipes: &Pipes) -> Judge {
+        Judge::numbered(Some(source.number()), pipes)
+    }
+
+    fn numbered(number: Option<usize>, pipes: &Pipes) -> Judge {
         Judge {
             shape: number.and_then(|number| pipes.shape(number)),
             meter: number.and_then(|number| pipes.meter(number)),

@@ -75,7 +75,10 @@ pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offer
             ServiceKind::Keyboards => other(keyboard::Keys::new(platform)?, at),
             ServiceKind::Disks => other(disk::Disk::new(platform, &told.pipes)?, at),
             ServiceKind::Cameras => other(camera::Video::new(platform, seat, &told.pipes)?, at),
-            ServiceKind::Networks => other(network::Network::new(platform, &told.pipes)?, at),
+            ServiceKind::Networks => {
+                let (network, bells) = network::Network::new(platform, &told.pipes)?;
+                Offer { bells, ..other(network, at) }
+            }
             ServiceKind::Endpoints => other(endpoint::Endpoint::new(platform, &told.pipes)?, at),
             ServiceKind::Sinks => other(sink::Sink::new(platform, &told.pipes)?, at),
             ServiceKind::Pairs => other(pair::Pair::new(platform, &told.pipes)?, at),

@@ -1,6 +1,6 @@
 //! Clients that go away, lie or stop reading, at every step.
 
-use crate::ground::{attach, detach, now, take_lines, take_reports};
+use crate::ground::{attach, detach, take_lines, take_reports};
 use crate::machine::{Machine, logged};
 use diapason_abi::Nanos;
 use diapason_contract::camera::{self, Back, FramePiece};
@@ -122,108 +122,113 @@ fn a_client_that_dies_at_any_step_harms_no_successor() {
     }
 }
 
-/// A client of the network.
+/// The ends of a network: of frames that come, and of frames that go.
 struct Lender {
-    asks: Writer<'static, network::Ask, { network::RECORDS }>,
-    news: Reader<'static, News, { network::RECORDS }>,
+    machine: Machine,
+    asks: [Writer<'static, network::Ask, { network::RECORDS }>; 2],
+    news: [Reader<'static, News, { network::RECORDS }>; 2],
 }
 
+/// Which end.
+const COMES: usize = 0;
+const GOES: usize = 1;
+
 impl Lender {
-    fn ask(&mut self, what: u16, slot: u32, bytes: u16) {
-        self.asks.push(&network::Ask { slot, what, bytes, written: 0 }).unwrap();
+    /// Returns those of a network whose reader knows nothing, with a device.
+    fn new() -> Lender {
+        let machine = Machine::with(NETWORKS);
+        let names = [network::FROM, network::TO];
+        let asks = names.map(|names| machine.ground.writer(names.asks).unwrap());
+        let news = names.map(|names| machine.ground.reader(names.news).unwrap());
+        let mut lender = Lender { machine, asks, news };
+        attach(PORT, Box::new(Adapter::default()));
+        lender.machine.run(Nanos::from_secs(1));
+        for end in [COMES, GOES] {
+            let news = lender.news(end);
+            assert!(news.iter().any(|(what, ..)| *what == network::STATE), "{news:?}");
+        }
+        lender
     }
 
-    fn news(&mut self) -> Vec<(u32, u32, u32)> {
-        let news = std::iter::from_fn(|| self.news.pop());
+    fn ask(&mut self, what: u16, slot: u32, bytes: u16) {
+        let end = if what == network::SEND { GOES } else { COMES };
+        self.asks[end].push(&network::Ask { slot, what, bytes, written: 0 }).unwrap();
+    }
+
+    fn news(&mut self, end: usize) -> Vec<(u32, u32, u32)> {
+        let news = std::iter::from_fn(|| self.news[end].pop());
         news.map(|news| (news.what, news.slot, news.status)).collect()
     }
 }
 
-fn with_network() -> (Machine, Lender) {
-    let mut machine = Machine::with(NETWORKS);
-    let asks = machine.ground.writer(network::ASKS).unwrap();
-    let mut lender = Lender { asks, news: machine.ground.reader(network::TOLD).unwrap() };
-    attach(PORT, Box::new(Adapter::default()));
-    machine.run(Nanos::from_secs(1));
-    let news = lender.news();
-    assert!(news.iter().any(|(what, ..)| *what == network::STATE), "{news:?} at {:?}", now());
-    (machine, lender)
-}
-
 #[test]
-fn a_slot_is_lent_once() {
-    let (mut machine, mut lender) = with_network();
-    lender.ask(network::LEND, 3, 0);
-    lender.ask(network::LEND, 3, 0);
-    lender.ask(network::SEND, 3, 64);
-    lender.ask(network::LEND, network::SLOTS, 0);
-    machine.ask();
+fn a_slot_is_lent_once_and_sent_once() {
+    let mut lender = Lender::new();
+    for slot in [3, 3, network::SLOTS] {
+        lender.ask(network::LEND, slot, 0);
+        lender.ask(network::SEND, slot, 64);
+    }
+    lender.machine.ask();
     let nonsense = |slot| (network::BACK, slot, network::NONSENSE);
-    assert_eq!(lender.news(), [nonsense(3), nonsense(3), nonsense(network::SLOTS)]);
-}
-
-/// Every slot that was lent comes back exactly once when the device goes, at any step.
-#[test]
-fn lent_slots_come_back_once() {
-    for step in 0..30 {
-        let (mut machine, mut lender) = with_network();
-        for slot in 0..8 {
-            lender.ask(network::LEND, slot, 0);
-        }
-        for slot in 8..12 {
-            lender.ask(network::SEND, slot, 60);
-        }
-        machine.ask();
-        machine.run(Nanos::from_micros(step * 40));
-        detach(PORT);
-        machine.run(Nanos::from_millis(200));
-        let news = lender.news();
-        let mut slots: Vec<u32> = news
-            .iter()
-            .filter(|(what, ..)| [network::BACK, network::CAME].contains(what))
-            .map(|(_, slot, _)| *slot)
-            .collect();
-        slots.sort_unstable();
-        assert_eq!(slots, (0..12).collect::<Vec<_>>(), "after {step} steps: {news:?}");
-        let gone = news.iter().position(|(what, ..)| *what == network::GONE).expect("it is gone");
-        // Frames come to the first slots. These are the controller's until it has let go of them.
-        let early =
-            news[..gone].iter().filter(|(what, slot, _)| *what == network::BACK && *slot < 8);
-        assert_eq!(early.count(), 0, "after {step} steps: {news:?}");
-        lender.ask(network::LEND, 3, 0);
-        machine.ask();
-        assert_eq!(lender.news(), [(network::BACK, 3, network::DROPPED)]);
+    for end in [COMES, GOES] {
+        assert_eq!(lender.news(end), [nonsense(3), nonsense(network::SLOTS)]);
     }
 }
 
-/// A client that died keeps no slot for ever: its successor hears of each, once.
+/// Every frame comes back exactly once when the device goes, at any step, and slots stay lent.
 #[test]
-fn slots_of_a_dead_client_come_back_to_its_successor() {
-    for step in 0..20 {
-        let (mut machine, mut lender) = with_network();
-        let mut lent = [0; network::SLOTS as usize];
-        for slot in 0..12 {
-            let (what, bytes) = if slot < 8 { (network::LEND, 0) } else { (network::SEND, 60) };
-            lender.ask(what, slot, bytes);
-            lent[slot as usize] += 1;
+fn frames_come_back_once_and_slots_stay_lent() {
+    for step in 0..30 {
+        let mut lender = Lender::new();
+        for slot in 0..4 {
+            lender.ask(network::LEND, slot, 0);
+            lender.ask(network::SEND, slot, 60);
         }
-        machine.ask();
-        machine.run(Nanos::from_micros(step * 40));
-        // It reads no news. Its successor finds the pipes as they are, and lends all slots.
+        lender.machine.ask();
+        lender.machine.run(Nanos::from_micros(step * 40));
+        detach(PORT);
+        lender.machine.run(Nanos::from_millis(200));
+        let news = lender.news(GOES);
+        let back = news.iter().filter(|(what, ..)| *what == network::BACK);
+        let mut slots: Vec<u32> = back.map(|(_, slot, _)| *slot).collect();
+        slots.sort_unstable();
+        assert_eq!(slots, [0, 1, 2, 3], "after {step} steps: {news:?}");
+        assert!(news.iter().any(|(what, ..)| *what == network::GONE), "{news:?}");
+        let news = lender.news(COMES);
+        assert!(news.iter().all(|(what, ..)| *what != network::BACK), "{news:?}");
+        lender.ask(network::SEND, 3, 60);
+        lender.machine.ask();
+        assert_eq!(lender.news(GOES), [(network::BACK, 3, network::DROPPED)]);
+    }
+}
+
+/// A client that died keeps no slot for ever: its successor has each, once.
+#[test]
+fn slots_of_a_dead_client_are_its_successors() {
+    for step in 0..20 {
+        let mut lender = Lender::new();
+        for slot in 0..8 {
+            lender.ask(network::LEND, slot, 0);
+            lender.ask(network::SEND, slot, 60);
+        }
+        lender.machine.ask();
+        lender.machine.run(Nanos::from_micros(step * 100));
+        // The successors find the news as they are. The reader begins, and the writer waits for
+        // the frames that were under way.
+        lender.ask(network::BEGIN, 0, 0);
+        lender.machine.ask();
+        lender.machine.run(Nanos::from_millis(100));
+        let news = lender.news(GOES);
+        let back = news.iter().filter(|(what, ..)| *what == network::BACK).count();
+        assert_eq!(back, 8, "after {step} steps: {news:?}");
+        lender.news(COMES);
         for slot in 0..network::SLOTS {
             lender.ask(network::LEND, slot, 0);
-            lent[slot as usize] += 1;
         }
-        machine.ask();
-        machine.run(Nanos::from_millis(20));
-        detach(PORT);
-        machine.run(Nanos::from_millis(200));
-        let news = lender.news();
-        let of_slots = [network::BACK, network::CAME];
-        for (_, slot, _) in news.iter().filter(|(what, ..)| of_slots.contains(what)) {
-            lent[*slot as usize] -= 1;
-        }
-        assert_eq!(lent, [0; network::SLOTS as usize], "after {step} steps: {news:?}");
+        lender.machine.ask();
+        let news = lender.news(COMES);
+        let nonsense = news.iter().filter(|news| news.2 == network::NONSENSE).count();
+        assert_eq!(nonsense as u32, network::SLOTS, "all are the server's: {news:?}");
     }
 }
 

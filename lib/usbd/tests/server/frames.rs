@@ -1,16 +1,16 @@
-//! A network device with a pipe: the frames that come from it or go to it, judged by the contract
-//! of the pipe.
+//! A network device with pipes: the frames that come from it and go to it, judged by the contracts
+//! of the pipes.
 
 use crate::ground::{attach, detach, now};
 use crate::machine::Machine;
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::network::{
-    self, Ask, BACK, BEGIN, BEGUN, CAME, DONE, DROPPED, GONE, LEND, LOST_BEFORE, NONSENSE, News,
-    OPENED, OUTSIDE, PIPED, RECORDS, SEND, SENT, SLOTS, STATE,
+    Ask, BACK, BEGIN, BEGUN, CAME, DONE, DROPPED, FROM, FrameNames, GONE, LEND, LOST_BEFORE,
+    NONSENSE, News, OPENED, OUTSIDE, RECORDS, SEND, SINK, SLOTS, SOURCE, STATE, TO,
 };
 use diapason_contract::settings::SERVES;
-use diapason_contract::source::{MessageShape, PipeSource, SHAPES, SOURCES};
+use diapason_contract::source::{MessageShape, SHAPES, SOURCES};
 use diapason_contract::threads::ServiceKind;
 use diapason_devices::network::{ADDRESS, Adapter, NUMBERED, TIME_AT};
 use diapason_pipe::{Reader, Writer};
@@ -25,30 +25,52 @@ const SETTLING: Nanos = Nanos::from_millis(100);
 /// A server with a pipe of a network device, and the ends of its reader or writer.
 struct Piped {
     machine: Machine,
+    end: End,
+}
+
+/// The objects of one direction.
+struct End {
     asks: Writer<'static, Ask, RECORDS>,
     news: Reader<'static, News, RECORDS>,
+}
+
+impl End {
+    fn of(machine: &Machine, names: &FrameNames) -> End {
+        let asks = machine.ground.writer(names.asks).unwrap();
+        End { asks, news: machine.ground.reader(names.news).unwrap() }
+    }
+
+    fn news(&mut self) -> Vec<News> {
+        std::iter::from_fn(|| self.news.pop()).collect()
+    }
+}
+
+/// Returns a server with pipes of frames of so many bytes in these directions, one in each
+/// [`PERIOD`].
+fn server(ways: &[u16], bytes: usize) -> Machine {
+    let mut contracts = Contracts::default();
+    let mut shapes = [0; SOURCES.len()];
+    for way in ways {
+        let (source, stamp) = if *way == SEND { (SINK, 0) } else { (SOURCE, TIME_AT) };
+        let jitter = Nanos::ZERO;
+        let contract = Contract { messages: 1, per: PERIOD, burst: 1, jitter };
+        contracts.0[source.number()] = Some(contract);
+        let place = SOURCES.iter().position(|other| *other == source).unwrap();
+        shapes[place] = MessageShape { bytes, stamp: Some(stamp) }.word();
+    }
+    Machine::with(&[
+        (SERVES, &[ServiceKind::Networks as u64]),
+        (CONTRACTS, &contracts.words()),
+        (SHAPES, &shapes),
+    ])
 }
 
 impl Piped {
     /// Returns one with a pipe of frames of so many bytes, one in each [`PERIOD`], and a device.
     fn new(way: u16, bytes: usize, adapter: Adapter) -> Piped {
-        let (number, source) = PipeSource::of(ServiceKind::Networks).unwrap();
-        let mut contracts = Contracts::default();
-        let jitter = Nanos::ZERO;
-        contracts.0[number] = Some(Contract { messages: 1, per: PERIOD, burst: 1, jitter });
-        let stamp = if way == SEND { 0 } else { TIME_AT };
-        let shape = MessageShape { bytes, stamp: Some(stamp) }.word();
-        let shapes: Vec<u64> =
-            SOURCES.iter().map(|other| if other == source { shape } else { 0 }).collect();
-        let machine = Machine::with(&[
-            (SERVES, &[ServiceKind::Networks as u64]),
-            (CONTRACTS, &contracts.words()),
-            (SHAPES, &shapes),
-            (PIPED, &[way.into()]),
-        ]);
-        let asks = machine.ground.writer(network::ASKS).unwrap();
-        let news = machine.ground.reader(network::TOLD).unwrap();
-        let mut piped = Piped { machine, asks, news };
+        let machine = server(&[way], bytes);
+        let end = End::of(&machine, if way == SEND { &TO } else { &FROM });
+        let mut piped = Piped { machine, end };
         attach(PORT, Box::new(adapter));
         piped.machine.run(Nanos::from_secs(1));
         assert!(piped.news().iter().any(|news| news.what == STATE), "no device at {:?}", now());
@@ -64,23 +86,23 @@ impl Piped {
 
     /// Lends all slots, as a reader does that knows nothing of them.
     fn begin(&mut self) {
-        self.asks.push(&Ask { slot: 0, what: BEGIN, bytes: 0, written: 0 }).unwrap();
+        self.end.asks.push(&Ask { slot: 0, what: BEGIN, bytes: 0, written: 0 }).unwrap();
         self.machine.ask();
         let last = self.news().pop().expect("an answer");
         assert_eq!(last.what, BEGUN);
     }
 
     fn lend(&mut self, slot: u32) {
-        self.asks.push(&Ask { slot, what: LEND, bytes: 0, written: 0 }).unwrap();
+        self.end.asks.push(&Ask { slot, what: LEND, bytes: 0, written: 0 }).unwrap();
     }
 
     fn send(&mut self, slot: u32, bytes: u16, written: Nanos) {
-        self.asks.push(&Ask { slot, what: SEND, bytes, written: written.0 }).unwrap();
+        self.end.asks.push(&Ask { slot, what: SEND, bytes, written: written.0 }).unwrap();
         self.machine.ask();
     }
 
     fn news(&mut self) -> Vec<News> {
-        std::iter::from_fn(|| self.news.pop()).collect()
+        self.end.news()
     }
 
     /// Returns the news after so long. The slots of frames that came are lent again.
@@ -186,7 +208,7 @@ fn a_frame_that_is_written_is_answered_with_its_times_and_judged() {
         piped.machine.run(after);
         let [news] = piped.news()[..] else { panic!("one answer") };
         assert_eq!((news.what, news.slot, news.time), (BACK, 5, written.0));
-        assert!(news.flags & SENT != 0 && news.begun >= news.time && news.taken >= news.begun);
+        assert!(news.begun >= news.time && news.taken >= news.begun);
         (news.status, news.flags & OUTSIDE != 0)
     };
     let half = Nanos(PERIOD.0 / 2);
@@ -212,7 +234,7 @@ fn nonsense_of_an_end_harms_no_successor() {
                 let slot = random.below(u64::from(SLOTS) + 4) as u32;
                 let what = random.pick(&[LEND, SEND, BEGIN, 7]);
                 let (bytes, written) = (random.below(2_048) as u16, random.below(1 << 40));
-                let _ = piped.asks.push(&Ask { slot, what, bytes, written });
+                let _ = piped.end.asks.push(&Ask { slot, what, bytes, written });
             }
             piped.machine.ask();
             if random.one_in(6) {
@@ -236,7 +258,7 @@ fn nonsense_of_an_end_harms_no_successor() {
 fn without_a_device_a_frame_comes_back() {
     let mut piped = Piped::new(SEND, 600, Adapter::default());
     let begins = |piped: &mut Piped| {
-        piped.asks.push(&Ask { slot: 0, what: BEGIN, bytes: 0, written: 0 }).unwrap();
+        piped.end.asks.push(&Ask { slot: 0, what: BEGIN, bytes: 0, written: 0 }).unwrap();
         piped.machine.ask();
         piped.news().pop().map(|news| (news.what, news.flags & OPENED != 0, news.address))
     };
@@ -250,5 +272,42 @@ fn without_a_device_a_frame_comes_back() {
     piped.machine.run(PERIOD);
     let [news] = piped.news()[..] else { panic!("one answer") };
     assert_eq!((news.what, news.slot, news.status), (BACK, 9, DROPPED));
-    assert!(news.flags & SENT != 0);
+}
+
+/// Both directions of one device, each with its own end, slots and contract.
+#[test]
+fn frames_go_both_ways_and_neither_end_hears_of_the_others_slots() {
+    let mut machine = server(&[LEND, SEND], 600);
+    let [mut reader, mut writer] = [FROM, TO].map(|names| End::of(&machine, &names));
+    attach(PORT, Box::new(Adapter::default().with_frames(PERIOD)));
+    machine.run(Nanos::from_secs(1));
+    reader.asks.push(&Ask { slot: 0, what: BEGIN, bytes: 0, written: 0 }).unwrap();
+    machine.ask();
+    machine.run(SETTLING);
+    assert!(writer.news().iter().all(|news| news.what == STATE));
+    reader.news();
+    let mut came = 0;
+    for round in 0..3 * SLOTS {
+        let slot = round % SLOTS;
+        writer.asks.push(&Ask { slot, what: SEND, bytes: 60, written: now().0 }).unwrap();
+        machine.ask();
+        machine.run(PERIOD);
+        let [back] = writer.news()[..] else { panic!("one answer in round {round}") };
+        assert_eq!(
+            (back.what, back.slot, back.status, back.flags & OUTSIDE),
+            (BACK, slot, DONE, 0)
+        );
+        for news in reader.news() {
+            assert_eq!((news.what, news.flags & OUTSIDE), (CAME, 0), "{news:?}");
+            came += 1;
+            reader.asks.push(&Ask { slot: news.slot, what: LEND, bytes: 0, written: 0 }).unwrap();
+        }
+    }
+    assert!(came + 1 >= 3 * SLOTS, "{came}");
+    // What belongs to the other direction is nonsense here.
+    writer.asks.push(&Ask { slot: 1, what: LEND, bytes: 0, written: 0 }).unwrap();
+    reader.asks.push(&Ask { slot: 1, what: SEND, bytes: 60, written: 0 }).unwrap();
+    machine.ask();
+    let is_nonsense = |news: &News| (news.what, news.slot, news.status) == (BACK, 1, NONSENSE);
+    assert!(writer.news().iter().any(is_nonsense) && reader.news().iter().any(is_nonsense));
 }

@@ -1,12 +1,11 @@
 //! Slots of the USB server as a device of `smoltcp`'s.
 
 use diapason_rt::{Errno, Nanos, log};
-use diapason_usblib::network::{BACK, CAME, FRAME_MAX, GONE, Network, News, SLOTS, STATE};
+use diapason_usblib::network::{
+    BACK, CAME, FRAME_MAX, FROM, FrameClient, GONE, News, SLOTS, STATE, TO,
+};
 use smoltcp::phy::{self, Device, DeviceCapabilities};
 use smoltcp::time::Instant;
-
-/// Slots from here on are for frames that go, those before for frames that come.
-const SENDING: u32 = SLOTS / 2;
 
 /// A change of the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,21 +17,20 @@ pub(crate) enum Change {
 
 /// The network card as the server shows it.
 pub(crate) struct Card {
+    inbox: FrameClient,
     outbox: Outbox,
     /// The frame that came last.
     frame: [u8; FRAME_MAX],
     there: bool,
     change: Option<Change>,
-    /// Slots for frames that come and that nobody has, as bits.
-    idle: u128,
 }
 
 struct Outbox {
-    network: Network,
+    client: FrameClient,
     frame: [u8; FRAME_MAX],
-    /// Slots for frames that go and that nobody has, as bits.
+    /// Slots that have no frame, as bits.
     free: u128,
-    /// The server is to be told that something was asked.
+    /// The server is to be told of frames.
     asked: bool,
 }
 
@@ -40,17 +38,20 @@ impl Card {
     /// Returns the card without a device so far.
     pub fn open() -> Result<Card, Errno> {
         let frame = [0; FRAME_MAX];
-        let idle = (1u128 << SENDING) - 1;
-        let outbox = Outbox { network: Network::open()?, frame, free: !idle, asked: false };
-        Ok(Card { outbox, frame, there: false, change: None, idle })
+        let free = u128::MAX >> (u128::BITS - SLOTS);
+        let outbox = Outbox { client: FrameClient::of(&TO)?, frame, free, asked: false };
+        let mut inbox = FrameClient::of(&FROM)?;
+        inbox.begin()?;
+        inbox.ring();
+        Ok(Card { inbox, outbox, frame, there: false, change: None })
     }
 
-    /// Lets the server know of what was asked, and waits for news.
+    /// Lets the server know of what was asked, and waits for frames.
     pub fn wait(&mut self, deadline: Nanos) -> Result<(), Errno> {
         if core::mem::take(&mut self.outbox.asked) {
-            self.outbox.network.ring();
+            self.outbox.client.ring();
         }
-        match self.outbox.network.wait(deadline) {
+        match self.inbox.wait(deadline) {
             Err(Errno::TimedOut) => Ok(()),
             other => other,
         }
@@ -66,16 +67,19 @@ impl Card {
     /// Returns the bytes of the next frame that came, and what else is new on the way to it.
     fn come(&mut self) -> Option<usize> {
         loop {
-            let news = self.outbox.network.pop()?;
+            let news = self.inbox.pop()?;
             if news.what != CAME {
                 self.note(&news);
                 continue;
             }
             let bytes = (news.bytes as usize).min(FRAME_MAX);
-            self.outbox.network.read(news.slot, &mut self.frame[..bytes]);
-            self.lend(news.slot);
+            self.inbox.read(news.slot, &mut self.frame[..bytes]);
+            // The server looks for the slot when it has taken the next frame.
+            if let Err(errno) = self.inbox.lend(news.slot) {
+                log!("a slot is lost: {errno:?}");
+            }
             // As a network may: without room for an answer a frame is lost.
-            if self.outbox.free != 0 {
+            if self.outbox.has_room() {
                 return Some(bytes);
             }
         }
@@ -83,24 +87,24 @@ impl Card {
 
     fn note(&mut self, news: &News) {
         match news.what {
-            BACK if news.slot >= SENDING => self.outbox.free |= 1 << news.slot,
-            BACK if self.there => self.lend(news.slot),
-            BACK => self.idle |= 1 << news.slot,
             STATE if !self.there => {
                 (self.there, self.change) = (true, Some(Change::Arrived(news.address)));
-                let idle = core::mem::take(&mut self.idle);
-                (0..SENDING).filter(|slot| idle >> slot & 1 != 0).for_each(|slot| self.lend(slot));
             }
             GONE => (self.there, self.change) = (false, Some(Change::Left)),
             _ => {}
         }
     }
+}
 
-    fn lend(&mut self, slot: u32) {
-        self.outbox.asked = true;
-        if let Err(errno) = self.outbox.network.lend(slot) {
-            log!("a slot is lost: {errno:?}");
+impl Outbox {
+    /// Returns whether there is a slot for a frame.
+    fn has_room(&mut self) -> bool {
+        while let Some(news) = self.client.pop() {
+            if news.what == BACK {
+                self.free |= 1u128.checked_shl(news.slot).unwrap_or(0);
+            }
         }
+        self.free != 0
     }
 }
 
@@ -120,7 +124,7 @@ impl Device for Card {
     }
 
     fn transmit(&mut self, _: Instant) -> Option<Sending<'_>> {
-        (self.there && self.outbox.free != 0).then_some(Sending(&mut self.outbox))
+        (self.there && self.outbox.has_room()).then_some(Sending(&mut self.outbox))
     }
 }
 
@@ -142,9 +146,9 @@ impl phy::TxToken for Sending<'_> {
         let length = length.min(FRAME_MAX);
         let result = write(&mut outbox.frame[..length]);
         let slot = outbox.free.trailing_zeros();
-        outbox.network.write(slot, &outbox.frame[..length]);
+        outbox.client.write(slot, &outbox.frame[..length]);
         outbox.asked = true;
-        match outbox.network.send(slot, length as u16) {
+        match outbox.client.send(slot, length as u16) {
             Ok(()) => outbox.free &= !(1 << slot),
             Err(errno) => log!("a frame is lost: {errno:?}"),
         }

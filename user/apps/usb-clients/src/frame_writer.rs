@@ -1,5 +1,4 @@
-//! Writes the `[[pipe]]` to a network device: a frame in each period, which asks the computer on
-//! the network of the model for its address (ARP).
+//! Writes the `[[pipe]]` to a network device: numbered frames for all, one in each period.
 //!
 //! The library measures and reports how the pipe does. Arguments: after how many seconds it ends
 //! with a verdict (0: never), the period in us, and the bytes of a frame.
@@ -13,13 +12,12 @@ use diapason_usblib::network::{FramePlace, FrameWriter, NotSent};
 
 entry!(main);
 
-/// Behind both addresses: ARP, for IPv4 over Ethernet, a question.
-const QUESTION: [u8; 10] = [8, 6, 0, 1, 8, 0, 6, 4, 0, 1];
-/// The address that asks, and the one that is asked for.
-const OWN: [u8; 4] = [10, 0, 2, 15];
-const PEER: [u8; 4] = [10, 0, 2, 2];
-/// Bytes of the question.
-const BYTES: usize = 42;
+/// The type of a frame that nobody answers: for local experiments.
+const TYPE: [u8; 2] = [0x88, 0xb5];
+/// Bytes up to the number: both addresses, the type and two bytes of nothing.
+const NUMBER_AT: usize = 16;
+/// Bytes of the shortest frame.
+const BYTES: usize = 60;
 
 fn main(Arguments([seconds, period, bytes, ..]): Arguments) {
     if let Err(errno) = write(seconds, Nanos::from_micros(period), bytes as usize) {
@@ -27,14 +25,12 @@ fn main(Arguments([seconds, period, bytes, ..]): Arguments) {
     }
 }
 
-fn fill(place: &FramePlace<'_>) {
+fn fill(place: &FramePlace<'_>, number: u64) {
     let mut frame = [0; BYTES];
     frame[..6].fill(0xff);
     frame[6..12].copy_from_slice(&place.address);
-    frame[12..22].copy_from_slice(&QUESTION);
-    frame[22..28].copy_from_slice(&place.address);
-    frame[28..32].copy_from_slice(&OWN);
-    frame[38..].copy_from_slice(&PEER);
+    frame[12..14].copy_from_slice(&TYPE);
+    frame[NUMBER_AT..NUMBER_AT + 8].copy_from_slice(&number.to_le_bytes());
     place.put(0, &frame);
 }
 
@@ -44,7 +40,7 @@ fn write(seconds: u64, period: Nanos, bytes: usize) -> Result<(), Errno> {
     let (begun, mut frames, mut full) = (time::now(), 0u64, 0u64);
     let mut jobs = thread::periodic(begun, period, period);
     while seconds == 0 || time::now() < begun + Nanos::from_secs(seconds) {
-        match pipe.write(bytes.max(BYTES), |place| time::work(work, || fill(place))) {
+        match pipe.write(bytes.max(BYTES), |place| time::work(work, || fill(place, frames))) {
             Ok(()) => frames += 1,
             Err(NotSent::NoDevice) => {}
             Err(NotSent::Full) => full += 1,

@@ -41,9 +41,17 @@ const fn shared(class: Gadget) -> &'static [&'static str] {
         Gadget::Keyboard => &["keyboard", "keyboard.ready"],
         Gadget::Disk(_) => &["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"],
         Gadget::Camera(_) => &["camera", "camera.back", "camera.data", "camera.ready"],
-        Gadget::Network(_) => {
-            &["network.asks", "network.news", "network.data", "network.ask", "network.ready"]
-        }
+        Gadget::Network(_) => &[
+            "network.asks",
+            "network.news",
+            "network.data",
+            "network.ready",
+            "network-to.asks",
+            "network-to.news",
+            "network-to.data",
+            "network-to.ready",
+            "network.ask",
+        ],
     }
 }
 
@@ -74,9 +82,11 @@ fn size(name: &str) -> Option<(&'static str, bool)> {
         "camera" => ("12K", false),
         "camera.back" => ("8K", false),
         "camera.data" => ("256K", true),
-        "network.data" => ("256K", true),
-        "network.news" => ("16K", false),
-        "keyboard" | "disk.asks" | "disk.answers" | "network.asks" => ("4K", false),
+        "network.data" | "network-to.data" => ("256K", true),
+        "network.news" | "network-to.news" => ("16K", false),
+        "keyboard" | "disk.asks" | "disk.answers" | "network.asks" | "network-to.asks" => {
+            ("4K", false)
+        }
         _ => return None,
     })
 }
