@@ -376,6 +376,7 @@ impl Plant<'_> {
         self.locks_nothing(pipe.server)?;
         let place = self.place_of_half(pipe, Half::Receives)?;
         let (half, gap) = self.half(pipe, Half::Receives)?;
+        self.has_wakes(index, place)?;
         let driver = self.driver(pipe);
         // A bottom half with a pace looks no more often than that, if nobody else wakes its VCPU.
         let gap = if driver.home.asked.is_none() { gap.max(driver.home.pace) } else { gap };

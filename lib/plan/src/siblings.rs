@@ -7,9 +7,12 @@
 //! is enough. No message can be the first that takes longer.
 
 use crate::driver::worst;
+use crate::human;
+use crate::missing::Missing;
 use crate::pipes::{Plant, contract};
 use diapason_abi::Nanos;
-use diapason_pipe::bill::What;
+use diapason_analysis::server::IoSupply;
+use diapason_pipe::bill::{Service, What};
 use diapason_pipe::size::Bucket;
 use std::cell::OnceCell;
 
@@ -30,15 +33,54 @@ impl Plant<'_> {
         (0..pipes.len()).filter(is_other)
     }
 
+    /// Checks that the VCPU of a bottom half for pipes from and to one device may be woken as often
+    /// as both need: by an interrupt and at the end of its pace, and by each ask and at the end of
+    /// the rest behind it. A reader that begins asks once.
+    pub(crate) fn has_wakes(&self, index: usize, place: usize) -> Result<(), Missing> {
+        let pipes = &self.system.pipes;
+        let (usb, home) = (pipes[index].usb, self.driver(&pipes[index]).home);
+        let own: Vec<usize> = (0..pipes.len()).filter(|it| pipes[*it].usb == usb).collect();
+        let supply = IoSupply::inherited(&self.core.system, place);
+        let (Some(_), Some(supply), 2..) = (home.asked, supply, own.len()) else { return Ok(()) };
+        let period = supply.period();
+        let messages = |number: &usize| {
+            let contract = contract(&pipes[*number]);
+            // No message takes longer than this to its interrupt, or there is one in each pace.
+            contract.most(period + contract.per.max(self.late(*number)))
+        };
+        let told = own.iter().map(messages).fold(0, u64::saturating_add);
+        let told = told.min(period.0.div_ceil(home.pace.0.max(1)));
+        let written = own.iter().filter(|number| pipes[**number].is_written());
+        let asks: u64 = written.map(|number| contract(&pipes[*number]).most(period)).sum();
+        let needed = 2 * (told + asks + 1);
+        let allowed = self.core.system.ios[place].wakeups(period);
+        if needed <= allowed {
+            return Ok(());
+        }
+        let name = &self.system.vcpus[usize::from(self.core.ios[place])].name;
+        let what = format!(
+            "`{name}` may be woken {needed} times in {}, and its `interval` says {allowed}: \
+             messages go both ways",
+            human(period.0)
+        );
+        let micros = period.0 / needed / 1_000;
+        Err((what, format!("write at most `interval = \"{micros}us\"`")))
+    }
+
     /// Returns the contracts of the messages that the bottom half of a pipe handles beside its own,
     /// as they are when it has handled them.
     pub(crate) fn beside(&self, index: usize) -> Vec<[Bucket; 1]> {
         let as_handled = |other: usize| {
             let own = contract(&self.system.pipes[other]);
-            let late = self.late.get_or_init(|| self.latest());
-            [own.with_jitter(Nanos(own.jitter.0.saturating_add(late[other].0)))]
+            [own.with_jitter(Nanos(own.jitter.0.saturating_add(self.late(other).0)))]
         };
         self.siblings(index).map(as_handled).collect()
+    }
+
+    /// Returns how long a message of a pipe takes at most until the bottom half has handled it, if
+    /// another pipe of the device needs to know.
+    fn late(&self, index: usize) -> Nanos {
+        self.late.get_or_init(|| self.latest())[index]
     }
 
     /// Returns how long the messages of each pipe take at most until the bottom half has handled

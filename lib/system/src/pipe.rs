@@ -142,13 +142,9 @@ pub(crate) fn expand(declared: &mut Declared) {
         let segment =
             |name, size| Named { name, what: DeclaredSegment { size, dma: false, common: false } };
         declared.segments.push(segment(named(ring), bytes));
-        if let Some(SharedPlaces { data, returned }) = source.and_then(|it| it.form.places()) {
-            declared.segments.push(segment(named(returned.0), returned.1));
-            let what = DeclaredSegment { size: data.1, dma: true, common: false };
-            declared.segments.push(Named { name: named(data.0), what });
-        }
-        if let Some(MessageForm::Written((writes, bytes))) = source.map(|it| it.form) {
-            declared.segments.push(segment(named(writes), bytes));
+        for (name, size, dma) in source.map(|it| shared(it.form)).unwrap_or_default() {
+            let what = DeclaredSegment { size, dma, common: false };
+            declared.segments.push(Named { name: named(name), what });
         }
         let asked = source.and_then(|source| source.home.asked);
         for semaphore in [Some(ready), asked].into_iter().flatten() {
@@ -179,6 +175,19 @@ pub(crate) fn expand(declared: &mut Declared) {
         }
         asks.push(asked);
     }
+}
+
+/// Returns the segments that the ends of a pipe with such messages share besides its buffer: the
+/// name and the bytes of each, and whether it is for devices, too.
+fn shared(form: MessageForm) -> Vec<(&'static str, u64, bool)> {
+    let places = form.places().map(|SharedPlaces { data, returned }| {
+        [(returned.0, returned.1, false), (data.0, data.1, true)]
+    });
+    let written = match form {
+        MessageForm::Written((writes, bytes)) => Some((writes, bytes, false)),
+        _ => None,
+    };
+    places.into_iter().flatten().chain(written).collect()
 }
 
 /// Returns the number of the channel of a pipe among those of the host: of a device that is no CAN

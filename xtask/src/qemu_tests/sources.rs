@@ -62,6 +62,12 @@ const TOLD: &str = "a pipe to a network device keeps its bound beside a CAN chan
 const TOLD_RATE: u64 = 200;
 const TOLD_PULLED: &str = "every frame for a device that was pulled out is named as lost";
 
+const WAYS: &str = "tests/systems/frames-both.toml";
+const BOTH_WAYS: &str = "pipes from and to one network device keep their bounds";
+/// The frames that come in a second.
+const WAYS_RATE: u64 = 2_000;
+const WAYS_PULLED: &str = "a network device that was pulled out is named by both of its pipes";
+
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::new(NAME, SYSTEM, kept) },
@@ -158,6 +164,20 @@ pub const TESTS: &[QemuTest] = &[
         ..QemuTest::simulated(TOLD_PULLED, TALKER, told_pulled)
     },
     QemuTest {
+        horizon_ns: FRAME_SECONDS * 1_000_000_000,
+        ..QemuTest::new(BOTH_WAYS, WAYS, both_ways)
+    },
+    QemuTest {
+        horizon_ns: FRAME_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(BOTH_WAYS, WAYS, both_ways)
+    },
+    QemuTest {
+        horizon_ns: FRAME_SECONDS * 1_000_000_000,
+        faults: &["2s unplug adapter 500ms"],
+        ..QemuTest::simulated(WAYS_PULLED, WAYS, ways_pulled)
+    },
+    QemuTest {
         horizon_ns: SECONDS * 1_000_000_000,
         faults: &["1s fast-clock sensor 5000"],
         ..QemuTest::simulated(DRIFTS, SYSTEM, drifts)
@@ -237,6 +257,18 @@ fn told_pulled(boots: &[Observed]) -> Result<(), String> {
     boot.breaks("messages of frames were lost")?;
     let lost = boot.reports_of("talker", true).last().map_or(0, |report| u64::from(report.lost));
     if lost >= TOLD_RATE / 2 { Ok(()) } else { Err(format!("{lost} frames were named")) }
+}
+
+fn both_ways(boots: &[Observed]) -> Result<(), String> {
+    comes(boots, "listener", (FRAME_SECONDS - 2) * WAYS_RATE)?;
+    told(boots)
+}
+
+/// The device is away for half a second, and both programs hear of it.
+fn ways_pulled(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.breaks("messages of comes were lost")?;
+    boot.breaks("messages of goes were lost")
 }
 
 /// Checks that a reader got so many messages of its pipe at least, and missed none.

@@ -306,6 +306,8 @@ pub(crate) struct FramePipe {
     pub every: u64,
     /// The pipe goes to the device.
     pub writes: bool,
+    /// Another one comes from the device besides: a frame each millisecond.
+    pub both: bool,
 }
 
 /// A pipe from a sensor to a reader of the program `sensor-pipe`, or from an endpoint to one of the

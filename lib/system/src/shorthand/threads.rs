@@ -142,7 +142,9 @@ impl Server<'_> {
     fn bottom_half(&self, home: &Home, mut served: Vec<String>) -> Item {
         // Two wake-ups for an interrupt where one follows from its pace, or clients wake it, too.
         let twice = home.pace > Nanos::ZERO || home.asked.is_some();
-        let interval = Nanos(interval(home).0 / if twice { 2 } else { 1 });
+        // A bottom half with pipes of both directions has both reasons.
+        let both = twice && home.ready.iter().filter(|it| self.comes_with_a_pipe(it)).count() > 1;
+        let interval = Nanos(interval(home).0 / if both { 3 } else { 1 + u64::from(twice) });
         let tuned = self.tunes() && home.vcpu == RECEIVE.vcpu;
         if served.is_empty() || tuned {
             served.insert(0, MANAGING.to_owned());

@@ -129,7 +129,7 @@ struct Lender {
     news: [Reader<'static, News, { network::RECORDS }>; 2],
 }
 
-/// Which end.
+/// The numbers of the ends in a [`Lender`].
 const COMES: usize = 0;
 const GOES: usize = 1;
 

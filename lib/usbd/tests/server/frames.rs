@@ -304,7 +304,7 @@ fn frames_go_both_ways_and_neither_end_hears_of_the_others_slots() {
         }
     }
     assert!(came + 1 >= 3 * SLOTS, "{came}");
-    // What belongs to the other direction is nonsense here.
+    // An ask of the other direction is nonsense.
     writer.asks.push(&Ask { slot: 1, what: LEND, bytes: 0, written: 0 }).unwrap();
     reader.asks.push(&Ask { slot: 1, what: SEND, bytes: 60, written: 0 }).unwrap();
     machine.ask();

@@ -144,7 +144,9 @@ fn seat(can: &mut Interface, name: &str, wanted: u64) {
             | (Gadget::Pictures(_, samples), "use-camera")
             | (Gadget::SecondPictures(_, samples), "use-camera1")
             | (Gadget::Blocks(_, samples), "use-disk")
-            | (Gadget::Frames(_, samples), "use-network") => return samples.server.hold(wanted),
+            | (Gadget::Frames(_, samples), "use-network" | "watch-network") => {
+                return samples.server.hold(wanted);
+            }
             _ => {}
         }
     }

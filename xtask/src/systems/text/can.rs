@@ -1,6 +1,6 @@
 //! The interface, its server, the pipes from and to it, and their chains.
 
-use super::classes::{WATCH, client, granted, has_pair, interval, word};
+use super::classes::{client, granted, interval, watches, word};
 use super::{quoted, vcpu, work};
 use crate::systems::drawn::{
     Budget, DrawnOutput, DrawnPipe, Gadget, Interface, KBITS, Onward, SECOND, SENT, TRAFFIC,
@@ -25,7 +25,7 @@ pub fn mains(can: &Interface) -> Vec<String> {
     }
     names.extend(relay(can).map(|_| String::from("controls")));
     names.extend(can.classes.iter().map(|class| format!("use-{}", word(*class))));
-    names.extend(can.classes.iter().filter(|class| has_pair(**class)).map(|_| WATCH.to_owned()));
+    names.extend(can.classes.iter().filter_map(|class| watches(*class)).map(str::to_owned));
     if can.tuned {
         names.extend(["usb-tune", "hostile-main"].map(String::from));
     }

@@ -19,11 +19,17 @@ pub const fn word(class: Gadget) -> &'static str {
 }
 
 /// The VCPU of the reader of a device that is written, too.
-pub const WATCH: &str = "watch-pair";
+const WATCH: &str = "watch-pair";
+/// The VCPU of the reader of a network device to which frames go, too.
+const HEARS: &str = "watch-network";
 
-/// Returns whether a device has a pipe from it and a pipe to it.
-pub const fn has_pair(class: Gadget) -> bool {
-    matches!(class, Gadget::Sink(Commands { pair: true, .. }, _))
+/// Returns the VCPU of the reader of a device that has a pipe from it besides one to it.
+pub const fn watches(class: Gadget) -> Option<&'static str> {
+    match class {
+        Gadget::Sink(Commands { pair: true, .. }, _) => Some(WATCH),
+        Gadget::Frames(FramePipe { both: true, .. }, _) => Some(HEARS),
+        _ => None,
+    }
 }
 
 /// Returns the objects that the service shares with its client.
@@ -122,12 +128,17 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
             return device(class, port) + &read(name, (messages, reader), samples);
         }
         Gadget::Blocks(pipe, samples) => {
-            return device(class, port) + &ended(name, blocks(pipe), pipe.writes, samples);
+            return device(class, port) + &ended(name, blocks(pipe), (pipe.writes, ""), samples);
         }
         Gadget::Frames(pipe, samples) => {
             let [messages, program] = frames(pipe);
             let messages = (&messages[..], &program[..]);
-            return device(class, port) + &ended(name, messages, pipe.writes, samples);
+            let (serves, reads) = match pipe.both {
+                true => (format!(", \"{HEARS}\""), heard(samples)),
+                false => (String::new(), String::new()),
+            };
+            let way = (pipe.writes, &*serves);
+            return device(class, port) + &ended(name, messages, way, samples) + &reads;
         }
         Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
         Gadget::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
@@ -175,6 +186,9 @@ fn device(class: Gadget, port: usize) -> String {
     };
     let takes = match class {
         Gadget::Blocks(..) => String::from("takes = \"400us\"\n"),
+        Gadget::Frames(FramePipe { both: true, .. }, _) => {
+            String::from("takes = \"200us\"\ngap = \"1000us\"\n")
+        }
         Gadget::Frames(FramePipe { writes: true, .. }, _) => String::from("takes = \"200us\"\n"),
         Gadget::Frames(FramePipe { every, .. }, _) => format!("gap = \"{every}us\"\n"),
         // The server could take an instrument for it, if it did not know its numbers.
@@ -223,7 +237,7 @@ const fn blocks(pipe: DiskPipe) -> Messages<'static> {
 
 /// Returns the messages of the pipe of a network device.
 fn frames(pipe: FramePipe) -> [String; 2] {
-    let FramePipe { every, writes } = pipe;
+    let FramePipe { every, writes, .. } = pipe;
     let [shape, program] = match writes {
         false => ["bytes = 256\nstamp = 24", "program = \"frame-pipe\"\narguments = [0]"],
         true => {
@@ -256,14 +270,15 @@ const fn packets(sender: Sender) -> Messages<'static> {
 
 /// The pipe from a device, its reader, and the bottom half between them.
 fn read(name: &str, messages: Messages<'_>, samples: DrawnSamples) -> String {
-    ended(name, messages, false, samples)
+    ended(name, messages, (false, ""), samples)
 }
 
-/// The pipe from a device or to it, its reader or writer, and the bottom half between them.
+/// The pipe from a device or to it, its reader or writer, and the bottom half between them, which
+/// may serve other VCPUs, too.
 fn ended(
     name: &str,
     (messages, program): Messages<'_>,
-    writes: bool,
+    (writes, more): (bool, &str),
     samples: DrawnSamples,
 ) -> String {
     let (way, end) = if writes { ("to", "writer") } else { ("from", "reader") };
@@ -281,6 +296,7 @@ fn ended(
     // Some hear of an interrupt, and look after their pace. That of a disk hears asks besides.
     let every = match name {
         "camera" | "camera1" => "240us",
+        "network" if !more.is_empty() => "30us",
         "disk" | "network" => "60us",
         _ => "990us",
     };
@@ -290,9 +306,24 @@ fn ended(
          \n[[process]]\nname = \"{name}-user\"\n{program}\npriority = 30\n\
          vcpu = \"{seat}\"\n{}\
          \n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
-         interval = \"{every}\"\nserves = [\"{served}\"]\n{}{works}",
+         interval = \"{every}\"\nserves = [\"{served}\"{more}]\n{}{works}",
         core(on),
         vcpu(&seat, server, &list),
+    )
+}
+
+/// The pipe from a network device to which another one goes, and its reader.
+fn heard(samples: DrawnSamples) -> String {
+    let DrawnSamples { work: declared, server, replenishments, .. } = samples;
+    let pipe = FramePipe { every: 1_000, writes: false, both: false };
+    let [messages, program] = frames(pipe);
+    format!(
+        "\n[[pipe]]\nname = \"network-heard\"\nfrom = \"network-device\"\n\
+         reader = \"network-watch\"\n{messages}\nwork = \"{declared}ns\"\n\
+         \n[[process]]\nname = \"network-watch\"\n{program}\npriority = 30\nvcpu = \"{HEARS}\"\n\
+         {}{}",
+        vcpu(HEARS, server, &format!("replenishments = {replenishments}\n")),
+        work("usbd.network.message", 2_000)
     )
 }
 
