@@ -19,7 +19,7 @@
 //! | [`mail`] | the mailboxes of flows | |
 //! | [`routes`] | those of [`link`] | |
 //! | [`mode`] | `usb-mode.asks`, `usb-mode.answers` | |
-//! | [`network`] | `network.asks`, `network.data` (for devices), `network-to.asks`, … | `network.ask`, …|
+//! | [`network`] | `network.asks`, `network.data` …, `network-to.asks` … | `network.ask` …|
 //! | [`ethernet`] | `nic0.rings`, `nic0.buffers`, `socket0`, `socket0.out`, … | `nic0.send`, … |
 //! | [`toucan`] | `toucan0.out0`, … | `toucan0.send` |
 //! | [`times`] of the first of these services | `usb-times` | |

@@ -1,4 +1,5 @@
 //! The pipe from a USB network device: 10,000 frames a second beside a CAN channel and three tasks.
+//! Pipes from and to one such device: 2,000 frames a second come, and 200 go.
 
 use super::{Bench, Measured, NOTICED, rings};
 use crate::report::Row;
@@ -9,6 +10,8 @@ use diapason::table::TextTable;
 const PATH: &str = "examples/frames.toml";
 const FRAMES: &str = "frames";
 const READER: &str = "listener";
+/// The description of pipes both ways.
+const BOTH: &str = "tests/systems/frames-both.toml";
 /// Frames a second that have to be read.
 const RATE: f64 = 10e3;
 /// The time from one frame to the next, in ns, of a sender that breaks the promise.
@@ -36,6 +39,9 @@ pub(super) fn rows(
                 .note("the fewest in a second; 10,000 come, and one may come just after a report"),
         );
     }
+    let both = diapason::describe::describe(&bench.workspace.root().join(BOTH))?;
+    let both = bench.session(both, seconds)?;
+    rows.extend(bench.measure(&both, ("network-both.", machine, seconds), table)?.rows);
     if machine == "sim" {
         // The plan has another device than the run.
         let mut hasty = bench.session(system.clone(), NOTICED)?;
