@@ -166,7 +166,8 @@ mod tests {
             slots: 9,
             drift: 100,
             rate: 1,
-            place: Some(0),
+            place: 0,
+            is_far: false,
             patience_ns: 0,
             is_stamped: true,
         }

@@ -121,8 +121,11 @@ pub struct PipePromise {
     pub drift: u32,
     /// Messages a second that its contract allows.
     pub rate: u64,
-    /// The pipe's place among the pipes of the description, if its device is of this core.
-    pub place: Option<usize>,
+    /// The pipe's place among what an observer sees of pipes: those of this core's devices, then
+    /// those that are read from other cores.
+    pub place: usize,
+    /// Its device is of another core.
+    pub is_far: bool,
     /// A run of so long without a message is an alarm.
     pub patience_ns: u64,
     /// The pipe's messages bear times of their device: without any, only the way from the server is
@@ -136,7 +139,7 @@ impl PipePromise {
     pub fn of(system: &System, plan: &Plan) -> Vec<PipePromise> {
         let patience_ns = patience(system);
         let promise =
-            |pipe: &PipeSpec, bill: &Bill, (reader, drift, place): (u16, u32, _)| PipePromise {
+            |pipe: &PipeSpec, bill: &Bill, (reader, drift, place): (u16, u32, usize)| PipePromise {
                 name: pipe.name.clone(),
                 way: pipe.way,
                 reader: reader.into(),
@@ -149,6 +152,7 @@ impl PipePromise {
                 drift,
                 rate: pipe.rate,
                 place,
+                is_far: !pipe.ends_at(reader),
                 patience_ns,
                 is_stamped: pipe.shape.bytes == 0 || pipe.shape.stamp.is_some(),
             };
@@ -156,11 +160,11 @@ impl PipePromise {
         let own = pipes.filter_map(|(place, (pipe, piped))| {
             let drift = system.usb.get(pipe.usb).map_or(USUAL_DRIFT, |plug| plug.drift);
             let bill = piped.bill.as_ref().ok()?;
-            Some(promise(pipe, bill, (pipe.process()?, drift, Some(place))))
+            Some(promise(pipe, bill, (pipe.process()?, drift, place)))
         });
-        let far = plan.far.iter().filter_map(|far| {
-            let bill = far.piped.bill.as_ref().ok()?;
-            Some(promise(&far.pipe, bill, (far.reader, far.drift, None)))
+        let far = plan.far.iter().enumerate().filter_map(|(place, far)| {
+            let (bill, place) = (far.piped.bill.as_ref().ok()?, system.pipes.len() + place);
+            Some(promise(&far.pipe, bill, (far.reader, far.drift, place)))
         });
         own.chain(far).collect()
     }
@@ -205,7 +209,7 @@ impl PipePromise {
 
     /// Returns the simulator's view of it, if the simulator looked.
     pub(super) fn truth<'o>(&self, outcome: &'o Outcome) -> Option<&'o Truth> {
-        outcome.truth.get(self.place?)?.as_ref()
+        outcome.truth.get(self.place)?.as_ref()
     }
 
     /// Nothing at all came: that none was late says nothing.

@@ -13,7 +13,7 @@ pub fn worst(facts: &Facts<'_>) -> String {
 
 /// The place is inside what is folded up: a browser that goes there opens it.
 fn details(facts: &Facts<'_>, pipe: &str, life: &Life) -> String {
-    let text = render_life(life, pipe, &facts.watch.cast, &facts.session.names);
+    let text = render_life(life, pipe, |_| (&facts.watch.cast, &facts.session.names));
     let (id, name) = (facts.anchor("worst", pipe), escaped(pipe));
     format!(
         "<details><summary>The slowest message of {name}</summary>\n\

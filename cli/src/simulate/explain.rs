@@ -1,6 +1,6 @@
 //! A bill in words: where the time of one job went. And what `--explain` may ask for.
 
-use super::messages::{self, Choice, Life};
+use super::messages::{self, Called, Choice, Life};
 use crate::names::{self, Names};
 use crate::table::{Align, TextTable};
 use diapason_abi::{CallNumber, Nanos};
@@ -113,12 +113,16 @@ impl Explained<'_> {
         messages::is_worse(self.part(), other.part())
     }
 
-    /// Returns the result in words.
-    pub fn render(self, system: &System, cast: &Cast, names: &Names) -> String {
+    /// Returns the result in words. `called` has the names on a part of the run, or on its own.
+    pub fn render<'a>(
+        self,
+        system: &System,
+        called: impl Fn(Option<usize>) -> Called<'a>,
+    ) -> String {
         match self {
-            Explained::Job(bill) => render(bill, cast, names),
+            Explained::Job(bill) => render(bill, called(None)),
             Explained::Message(life) => {
-                messages::render(life, &system.pipes[life.pipe].name, cast, names)
+                messages::render(life, &system.pipes[life.pipe].name, called)
             }
         }
     }
@@ -126,7 +130,7 @@ impl Explained<'_> {
 
 /// Returns the bill as a table: items in order of time, then their sums by kind.
 #[must_use]
-pub fn render(bill: &JobBill, cast: &Cast, names: &Names) -> String {
+pub fn render(bill: &JobBill, (cast, names): Called<'_>) -> String {
     const SHOWN: usize = 40;
     let mut text = format!(
         "job {} of {}: released at {}, ended {} later (deadline {})\n\n",

@@ -6,6 +6,7 @@ use super::explain::{self, Asked};
 use super::faults::asked_of_cores;
 use super::flows::{self, FlowChoice, LinkEars, LinkLogs};
 use super::measured::pictures;
+use super::messages::HostPart;
 use super::part::{Observations, Wishes};
 use super::perfetto::Sheet;
 use super::search::{Searched, Seeds, search};
@@ -146,12 +147,15 @@ fn seated<O: Observer>(
     let mut listeners: Vec<Listener> = Vec::new();
     listeners.resize_with(seats.len(), Listener::default);
     let mut ears = ears(&systems, joined);
-    let mut wired = Vec::new();
+    let (mut wired, mut places) = (Vec::new(), host_parts(joined, &systems));
     let heard = listeners.iter_mut().zip(&mut ears).zip(wishes);
     for ((host, seat), ((listener, ears), wishes)) in seats.into_iter().enumerate().zip(heard) {
+        let part = places.remove(&host).unwrap_or_default();
+        let wishes = wishes.map(|wishes| Wishes { part, ..wishes });
         wired.push(Wired::new(host, seat, &around, wishes, listener)?.linked(ears, follows));
     }
     let endings = drive_together(wired, joined)?;
+    listeners.iter_mut().try_for_each(Listener::settle)?;
     let of_one = |(((ending, listener), ears), session): (((_, Listener), LinkEars), &Session)| {
         let (mut outcome, hash, observations) = listener.finish(&session.names)?;
         NetworkRow::call_all(&mut outcome.network, &session.system.neighbours);
@@ -163,6 +167,15 @@ fn seated<O: Observer>(
     let Around { network, .. } = around;
     let (books, gated, lost) = (network.books(), network.gated(), network.lost());
     Ok(Ran { parts, wires: WireBooks { books, gated, lost } })
+}
+
+/// Returns the place of each part among the cores of its host.
+fn host_parts(joined: &Joined, systems: &[&System]) -> BTreeMap<usize, HostPart> {
+    let of_host = |crew: Vec<usize>| {
+        let host = HostPart::default();
+        crew.into_iter().map(move |part| (part, host.beside(part)))
+    };
+    joined.crews(systems).into_iter().flat_map(of_host).collect()
 }
 
 /// Returns the ears of each host, which hear times by the clock of the world.
@@ -425,18 +438,23 @@ impl Question {
 fn explained(
     sessions: &[Named],
     joined: &Joined,
-    found: &[Observations],
+    observations: &[Observations],
     wanted: &[Asked],
 ) -> String {
-    let each = sessions.iter().zip(found).zip(wanted).filter_map(|((part, found), asked)| {
-        let explained = found.explained(*asked)?;
-        Some((part, found, explained))
-    });
+    let each =
+        sessions.iter().zip(observations).zip(wanted).filter_map(|((part, found), asked)| {
+            let explained = found.explained(*asked)?;
+            Some((part, found, explained))
+        });
     let worst = each.reduce(|one, two| if two.2.is_worse(one.2) { two } else { one });
     worst.map_or_else(
         || explain::NOTHING.to_owned(),
         |((name, session), found, explained)| {
-            let words = found.words(&explained, &session.system, &session.names);
+            let called = |part: Option<usize>| match part {
+                Some(part) => observations[part].called(&sessions[part].1.names),
+                None => found.called(&session.names),
+            };
+            let words = explained.render(&session.system, called);
             format!("{}: {words}", joined.called(name))
         },
     )

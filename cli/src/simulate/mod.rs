@@ -54,7 +54,7 @@ pub use flows::{FlowLife, LinkLogs, ToldFlow};
 pub use hosts::{Joined, Joints, Seat, followed, own_seed, together};
 use measured::pictures;
 use messages::Messages;
-pub(crate) use messages::render as render_life;
+pub(crate) use messages::{Called, HostPart, render as render_life};
 pub use messages::{Choice, Life, Lives, Seen, SeenStage};
 use part::Wishes;
 use perfetto::{Perfetto, Sheet};
@@ -69,6 +69,7 @@ use std::path::PathBuf;
 pub(crate) use switches::SwitchReport;
 pub use times::PromisedTime;
 pub(crate) use times::SeenTime;
+use usage::Usage;
 use watch::Watch;
 
 /// The trust that a simulation needs: every run says it.
@@ -178,9 +179,11 @@ impl SimRequest {
 
     /// Returns what is wanted of a part of the run.
     fn wishes(&self, system: &System, asked: Asked, perfetto: Option<Perfetto>) -> Wishes {
-        let (follows, captures) = (!system.pipes.is_empty(), self.captures.clone());
+        let follows = !system.pipes.is_empty() || !system.far.is_empty();
+        let captures = self.captures.clone();
         let pictured = self.histogram || self.svg.is_some();
-        Wishes { asked, follows, captures, pictured, perfetto }
+        let part = HostPart::default();
+        Wishes { part, asked, follows, captures, pictured, perfetto }
     }
 
     /// Returns the options that a repeated run of one seed needs besides.
@@ -213,6 +216,7 @@ struct Listener {
     ledger: Option<BillWriter>,
     perfetto: Option<Perfetto>,
     watch: Option<Watch>,
+    usage: Vec<Usage>,
     messages: Option<Messages>,
     responses: Option<Responses>,
     progress: Option<Progress>,
@@ -395,7 +399,8 @@ fn once(
     tell(&format!("trace {:016x}", hash.0));
     if request.explain.is_some() {
         let explained = observations.explained(wanted);
-        let words = explained.map(|it| observations.words(&it, &session.system, names));
+        let called = |_| observations.called(names);
+        let words = explained.map(|it| it.render(&session.system, called));
         tell(&format!("\n{}", words.as_deref().unwrap_or(explain::NOTHING)));
     }
     Ok(code)

@@ -2,12 +2,12 @@
 
 use super::explain::{Asked, Explained};
 use super::measured::Measured;
-use super::messages::{Around, Lives, Messages};
+use super::messages::{Around, HostPart, Lives, Messages};
 use super::perfetto::Perfetto;
 use super::responses::Responses;
 use super::usage::Usage;
 use super::watch::Watch;
-use super::{Cast, Listener};
+use super::{Called, Cast, Listener};
 use crate::capture::CaptureRequest;
 use crate::chart::Distribution;
 use crate::commands::Addition;
@@ -17,11 +17,13 @@ use crate::outcome::Outcome;
 use crate::session::{FinishedRun, Session};
 use crate::surroundings::Sights;
 use diapason_sim::{BillWriter, JobBill, Options, Trace};
-use diapason_system::{InjectedFault, System};
+use diapason_system::InjectedFault;
 
 /// The wishes of a command for a part, besides its verdict.
 #[derive(Default)]
 pub(super) struct Wishes {
+    /// The place of the part among the cores of its host.
+    pub part: HostPart,
     /// The job or message to explain.
     pub asked: Asked,
     /// Messages of pipes are followed.
@@ -50,8 +52,8 @@ impl Wishes {
         faults: &[InjectedFault],
         how: &mut Options,
     ) -> Result<Listener, Failure> {
-        let Wishes { asked, follows, captures, pictured, perfetto } = self;
-        let around = Around { plan: &session.plan, sights: &sights, faults };
+        let Wishes { part, asked, follows, captures, pictured, perfetto } = self;
+        let around = Around { plan: &session.plan, sights: &sights, part: &part, faults };
         let messages = follows.then(|| Messages::new(&around, asked.message));
         let messages = messages.map(|it| if perfetto.is_some() { it.kept() } else { it });
         if let Some(messages) = &messages {
@@ -78,16 +80,32 @@ pub(super) struct Observations {
 }
 
 impl Listener {
+    /// Looks at the rest of the traffic. Cores tell each other of messages that went from one to
+    /// another, so all look before the first one ends.
+    ///
+    /// # Errors
+    /// If a capture could not be written.
+    pub(super) fn settle(&mut self) -> Result<(), Failure> {
+        let Some(watch) = self.watch.take() else { return Ok(()) };
+        self.usage = watch.finish(self.now, self.perfetto.as_mut(), self.messages.as_mut())?;
+        if let Some(messages) = &self.messages {
+            messages.tell_readers(self.now);
+        }
+        Ok(())
+    }
+
     /// Ends a part: captures and drawings are complete. Returns the outcome, the hash of the trace,
     /// and the rest.
     ///
     /// # Errors
     /// If a capture could not be written.
-    pub(super) fn finish(self, names: &Names) -> Result<(Outcome, Trace, Observations), Failure> {
-        let Listener { mut outcome, hash, ledger, mut perfetto, watch, .. } = self;
-        let Listener { now, mut messages, responses, cast, .. } = self;
-        let finish = |watch: Watch| watch.finish(now, perfetto.as_mut(), messages.as_mut());
-        let usage = watch.map(finish).transpose()?.unwrap_or_default();
+    pub(super) fn finish(
+        mut self,
+        names: &Names,
+    ) -> Result<(Outcome, Trace, Observations), Failure> {
+        self.settle()?;
+        let Listener { mut outcome, hash, ledger, perfetto, usage, .. } = self;
+        let Listener { now, messages, responses, cast, .. } = self;
         outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
         perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
         let jobs = responses.map(|it| it.distributions(&cast, names)).unwrap_or_default();
@@ -112,8 +130,8 @@ impl Observations {
         job.into_iter().chain(message).reduce(|one, two| if worse(one, two) { two } else { one })
     }
 
-    /// Returns it in words.
-    pub fn words(&self, explained: &Explained<'_>, system: &System, names: &Names) -> String {
-        explained.render(system, &self.cast, names)
+    /// Returns the names of its threads, and those of the description.
+    pub const fn called<'a>(&'a self, names: &'a Names) -> Called<'a> {
+        (&self.cast, names)
     }
 }

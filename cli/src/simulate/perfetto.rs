@@ -118,6 +118,16 @@ struct Jobs {
     deadline: Nanos,
 }
 
+/// Returns the number of a group of all hosts.
+fn uuid(group: u32) -> u64 {
+    u64::from(group) << TRACK_BITS
+}
+
+/// Returns the number of a track in a group of all hosts.
+fn of(group: u32, track: usize) -> u64 {
+    uuid(group) + 1 + track as u64
+}
+
 /// Writes what happens on one host as it happens.
 pub(crate) struct Perfetto {
     file: Rc<RefCell<Writing>>,
@@ -138,12 +148,12 @@ pub(crate) struct Perfetto {
 impl Perfetto {
     /// Returns the number of a group among those of all hosts.
     fn uuid(&self, group: u32) -> u64 {
-        u64::from(self.before + group) << TRACK_BITS
+        uuid(self.before + group)
     }
 
     /// Returns the number of a track among those of all groups and hosts.
     fn of(&self, group: u32, track: usize) -> u64 {
-        self.uuid(group) + 1 + track as u64
+        of(self.before + group, track)
     }
 
     fn write(&self, write: impl FnOnce(&mut PerfettoTrace)) {
@@ -322,7 +332,8 @@ impl Perfetto {
         self.track(DEVICES, life.pipe, pipe);
         let device = self.of(DEVICES, life.pipe);
         let Some((thread, at)) = life.handled() else { return };
-        let thread = self.of(THREADS, usize::from(thread.index()));
+        let before = life.far.map_or(self.before, |part| HOST * part as u32);
+        let thread = of(before + THREADS, usize::from(thread.index()));
         let (took, bound) = (life.latency().0, life.bound.unwrap_or_default().0);
         let words = life.message.words();
         let notes = [

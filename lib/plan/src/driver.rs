@@ -10,7 +10,7 @@ use diapason_contract::can;
 use diapason_contract::source::{MessageForm, PipeSource, SOURCES};
 use diapason_contract::threads::{Home, RECEIVE, RECEIVERS, ServiceKind};
 use diapason_devices::kvaser::Identity;
-use diapason_system::{System, UsbModel};
+use diapason_system::{PipeSpec, System, UsbModel};
 use diapason_usb::class::{gs_usb, kvaser};
 
 /// Messages that a CAN interface keeps until they are fetched.
@@ -50,8 +50,21 @@ pub(crate) fn worst(system: &System, name: &str) -> Option<Nanos> {
 /// Returns the longest time for which a bottom half holds its lock: its work, and that of as many
 /// messages as can have come if all that was queued has ended.
 pub(crate) fn held(system: &System, home: &Home) -> Nanos {
-    let most = match SOURCES.iter().find(|source| source.home.vcpu == home.vcpu) {
-        Some(source) => source.attributes.transfer.1,
+    let mut sources = SOURCES.iter().filter(|source| source.home.vcpu == home.vcpu).peekable();
+    let most = match sources.peek() {
+        Some(first) => {
+            // A device may have a pipe in each direction.
+            let is_piped = |source: &&PipeSource| {
+                let pipes = system.pipes.iter();
+                pipes.filter_map(PipeSpec::source).any(|other| other.pipe == source.pipe)
+            };
+            let first = first.attributes.transfer.1;
+            sources
+                .filter(is_piped)
+                .map(|source| source.attributes.transfer.1)
+                .sum::<usize>()
+                .max(first)
+        }
         // Those of a `gs_usb` interface have one message each.
         None => kvaser::TRANSFER.1 * (kvaser::TRANSFER.0 / kvaser::MESSAGE),
     };

@@ -119,3 +119,59 @@ fn a_written_frame_has_the_time_of_its_device_and_waits_for_the_one_before() {
     let fits = format!("period = \"{}\"", fits.expect("a period"));
     written(&[("period = \"5ms\"", &fits)]).unwrap_or_else(|why| panic!("{fits}: {why}"));
 }
+
+/// 2,000 frames a second to one program, and one each 5 ms from another one.
+const BOTH: &str = include_str!("../../../tests/systems/frames-both.toml");
+
+/// Returns the plan of pipes both ways after these changes.
+fn both(changes: &[(&str, &str)]) -> Plan {
+    let mut text = BOTH.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    let system = parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    Plan::of(&system)
+}
+
+#[test]
+fn each_way_delays_the_other_by_the_work_for_its_messages() {
+    let bills = |plan: &Plan| {
+        assert!(plan.holds(), "{:?}", plan.findings);
+        let of = |name: &str| {
+            let place = plan.system().pipes.iter().position(|pipe| pipe.name == name);
+            *plan.pipes[place.unwrap()].bill.as_ref().expect("it has a bill")
+        };
+        ["comes", "goes"].map(of)
+    };
+    let usual = bills(&both(&[]));
+    // The pipe to the device becomes longer with the rate of the other one, and that one with its.
+    let fewer = bills(&both(&[
+        ("gap = \"500us\"", "gap = \"5ms\""),
+        ("period = \"500us\"", "period = \"5ms\""),
+    ]));
+    assert!(fewer[1].total < usual[1].total, "{} {}", fewer[1], usual[1]);
+    let seldom = bills(&both(&[
+        ("period = \"5ms\"\nwork", "period = \"50ms\"\nwork"),
+        ("interval = \"5ms\"", "interval = \"50ms\""),
+    ]));
+    assert!(seldom[0].total <= usual[0].total, "{} {}", seldom[0], usual[0]);
+    // All that a message of the other pipe costs is its work.
+    let dear = (
+        "name = \"usbd.network.message\"\nworst = \"2us\"",
+        "name = \"usbd.network.message\"\nworst = \"2500ns\"",
+    );
+    let dear = bills(&both(&[dear]));
+    assert!((0..2).all(|pipe| dear[pipe].total > usual[pipe].total));
+}
+
+#[test]
+fn a_bottom_half_of_both_ways_may_be_woken_as_often_as_both_need() {
+    let plan = both(&[("interval = \"40us\"", "interval = \"60us\"")]);
+    for pipe in plan.pipes.iter().zip(&plan.system().pipes).filter(|(_, pipe)| pipe.has_frames()) {
+        let Err(NoBill::Missing(what, remedy)) = &pipe.0.bill else { panic!("{:?}", pipe.0.bill) };
+        assert!(what.contains("`usb-network` may be woken 20 times in 1.000 ms"), "{what}");
+        assert_eq!(remedy, "write at most `interval = \"50us\"`");
+    }
+    assert!(both(&[("interval = \"40us\"", "interval = \"50us\"")]).holds());
+}

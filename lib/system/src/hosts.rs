@@ -106,8 +106,10 @@ impl HostSpec {
         if let Some(other) = others.iter().find(has) {
             let title = format!("`{name}:{process}` is in a flow and on core {}", other.core);
             let own = system.core;
-            let help =
-                format!("write `core = {own}` for it in `{file}`: the core of the USB server");
+            let help = format!(
+                "write `core = {own}` for it in `{file}`, the core of the USB server: the \
+                 semaphores of a link reach no other core"
+            );
             return (title, help);
         }
         let names = system.processes.iter().map(|process| process.name.as_str());

@@ -376,7 +376,9 @@ fn a_flow_ends_on_the_core_of_the_usb_controller() {
     let found = crews(&FLOW.replace("right:on", "right:first")).unwrap_err();
     let [item] = found.items()[..] else { panic!("{found}") };
     assert_eq!(item.title, "`right:first` is in a flow and on core 0");
-    assert_eq!(item.help, "write `core = 1` for it in `crew.toml`: the core of the USB server");
+    let help = "write `core = 1` for it in `crew.toml`, the core of the USB server: the semaphores \
+                of a link reach no other core";
+    assert_eq!(item.help, help);
 }
 
 #[test]

@@ -108,11 +108,14 @@ impl<T: Arrived, const N: usize> Inbox<T, N> {
     /// `TimedOut` if none came, or `Gone` if the semaphore was deleted.
     pub fn read_wait(&mut self, deadline: Nanos) -> Result<T, Errno> {
         loop {
+            // A message that comes after the look is found by the next one, however long the
+            // reader waits for the processor in between.
+            let next = self.ready.is_none().then(|| time::now() + LOOK);
             if let Some(message) = self.read() {
                 return Ok(message);
             }
             let due = self.gauge.due(time::now());
-            match self.wait(deadline, due) {
+            match self.wait(next, (deadline, due)) {
                 Err(Errno::TimedOut) if due < deadline => {}
                 waited => waited?,
             }
@@ -120,12 +123,12 @@ impl<T: Arrived, const N: usize> Inbox<T, N> {
     }
 
     /// Waits until there may be a message, until a report is `due`, or until `deadline`. A reader
-    /// that looks for messages itself reports at the next look.
-    fn wait(&self, deadline: Nanos, due: Nanos) -> Result<(), Errno> {
+    /// that looks for messages itself sleeps until its `next` look, and reports then.
+    fn wait(&self, next: Option<Nanos>, (deadline, due): (Nanos, Nanos)) -> Result<(), Errno> {
         if let Some(ready) = &self.ready {
             return ready.take(deadline.min(due));
         }
-        let next = time::now() + LOOK;
+        let next = next.unwrap_or(deadline);
         time::sleep_until(next.min(deadline));
         if deadline < next { Err(Errno::TimedOut) } else { Ok(()) }
     }

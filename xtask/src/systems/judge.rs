@@ -14,8 +14,8 @@ use diapason::plan::Plan;
 use diapason::plan::start::found_within;
 use diapason::session::{FinishedRun, Session};
 use diapason::simulate::{
-    Hearing, Joined, Joints, Named, Simulated, Simulation, asked, delayed, drawn as faults_of,
-    excuse, followed, own_seed, usual,
+    Hearing, Joined, Joints, Named, Seen, SeenStage, Simulated, Simulation, asked, delayed,
+    drawn as faults_of, excuse, followed, own_seed, usual,
 };
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
@@ -319,15 +319,19 @@ fn look(
         buses::reads(session, &run, shares);
         let plan = &session.plan;
         let (promised, flooded) = (Assumptions::of(plan), flooded(&session.system));
-        let far = promised.pipes.iter().filter(|promise| promise.place.is_none());
+        let far = promised.pipes.iter().filter(|promise| promise.is_far);
         for promise in far {
             match promise.row(&run.outcome).filter(|row| row.messages > 0) {
                 Some(row) => shares.far.push(row.whole_max_ns * 1_000 / promise.bound_ns.max(1)),
                 None => found.push(breach("silent", format!("{}: no message", promise.name))),
             }
         }
-        let near = session.system.pipes.iter().zip(&lives.seen).zip(&plan.pipes);
-        for ((pipe, seen), planned) in near.filter(|((pipe, _), _)| pipe.process().is_some()) {
+        let pipes = session.system.pipes.iter().zip(&lives.seen).zip(&plan.pipes);
+        // Nobody here knows of a reader on another core whose messages are not followed.
+        let is_known = |((pipe, seen), _): &((&PipeSpec, &Seen), _)| {
+            pipe.process().is_some() || seen.worst.is_some()
+        };
+        for ((pipe, seen), planned) in pipes.filter(is_known) {
             let name = &pipe.name;
             let Some(life) = seen.worst.as_ref().filter(|_| planned.bill.is_ok()) else {
                 // Nobody follows pictures from the outside: their reader says how many came.
@@ -344,6 +348,12 @@ fn look(
             shares.pipes.push(share);
             shares.sinks.extend(is_sink(pipe).then_some(share));
             shares.slack.note(life);
+            let late = seen.stages().into_iter().find(|it| it.by_end > it.planned_by_end);
+            if let Some(SeenStage { what, by_end, planned_by_end, .. }) = late {
+                let (seen, most) = (by_end.0, planned_by_end.0);
+                let text = format!("{name}: {} left after {seen} ns of {most} ns", what.name());
+                found.push(breach("stage", text));
+            }
             if worst > bound {
                 found.push(breach("late", format!("{name}: {} ns of {} ns", worst.0, bound.0)));
             }

@@ -17,7 +17,8 @@ fn promise(way: PipeDirection) -> PipePromise {
         slots: 4,
         drift: 100,
         rate: 400,
-        place: Some(0),
+        place: 0,
+        is_far: false,
         patience_ns: Nanos::from_secs(2).0,
         is_stamped: true,
     }

@@ -1,12 +1,14 @@
 //! The life of one message, as items that add up to its latency exactly: stage by stage as the plan
 //! has them, and in each what kept it.
 
+use super::beyond::KnownReader;
 use super::wire::{Carried, ObservedController, Waits};
 use diapason_abi::Nanos;
 use diapason_can::AnyFrame;
 use diapason_core::{Cause, Standing, ThreadId};
 use diapason_pipe::bill::{self, What};
 use diapason_sim::{self as sim, History};
+use std::cell::{Ref, RefCell};
 
 /// A message, as its pipe has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +65,8 @@ pub enum Road {
         carried: Carried,
         /// The time at which the message was put into its pipe, and the thread that did so.
         put: (Nanos, ThreadId),
+        /// The end of the last sleep of a reader on another core.
+        looked: Nanos,
         reader: ThreadId,
     },
     ToDevice {
@@ -162,6 +166,8 @@ pub struct Life {
     pub from: Nanos,
     /// The time at which the message's reader had it, or the server had told that it is through.
     pub to: Nanos,
+    /// The part of the run with its reader, if that is on another core than the server.
+    pub far: Option<usize>,
     /// The bound of the message.
     pub bound: Option<Nanos>,
     /// How long at each stage, by the plan.
@@ -183,27 +189,35 @@ impl Life {
         if self.to_device { handled.next() } else { handled.next_back() }
     }
 
-    /// Returns the life of a journey with these parts, as the history has them.
+    /// Returns the life of a journey with these parts, as the history of each core has them.
     ///
     /// # Panics
     /// If they are not its life without gaps: a fault of Diapason.
     pub fn new(
         journey: &Journey,
         parts: &[JourneyPart],
-        history: &History,
+        roads: &Roads<'_>,
         (bound, bill): (Option<Nanos>, Option<bill::Bill>),
     ) -> Life {
         let Journey { pipe, number, message, from, to, .. } = *journey;
-        let items: Vec<StageSpan> = parts.iter().flat_map(|part| part.items(history)).collect();
+        let items = |part: &JourneyPart| part.items(&roads.history_at(part.stage));
+        let items: Vec<StageSpan> = parts.iter().flat_map(items).collect();
         assert_whole(journey, items.iter().map(|item| (item.from, item.to)));
         let to_device = !matches!(journey.road, Road::FromDevice { .. });
-        Life { pipe, number, message, to_device, from, to, bound, bill, items }
+        let far = roads.far.map(|reader| reader.part);
+        Life { pipe, number, message, to_device, from, to, far, bound, bill, items }
     }
 
     /// Returns whether it took a larger part of its bound than something that took `took` of `had`.
     #[must_use]
     pub fn is_worse_than(&self, took: Nanos, had: Option<Nanos>) -> bool {
         is_worse((self.latency(), self.bound), (took, had))
+    }
+
+    /// Returns the part of the run where a stage is, if that is not the server's core.
+    #[must_use]
+    pub fn part(&self, stage: What) -> Option<usize> {
+        self.far.filter(|_| is_of_reader(stage))
     }
 
     /// Returns the time from its beginning to its end.
@@ -258,9 +272,30 @@ pub fn is_worse(one: (Nanos, Option<Nanos>), two: (Nanos, Option<Nanos>)) -> boo
 /// Where a journey can be looked up.
 pub struct Roads<'a> {
     pub wire: &'a ObservedController,
-    pub history: &'a History,
+    pub history: &'a RefCell<History>,
     /// The device whose interrupt tells its transfer.
     pub interrupt: Option<u16>,
+    /// The reader, if it is on another core.
+    pub far: Option<&'a KnownReader>,
+}
+
+impl Roads<'_> {
+    /// Checks that everything is known from this instant on, on each core.
+    fn reach(&self, from: Nanos) -> Option<()> {
+        let reaches = |stage| self.history_at(stage).reaches(from);
+        (reaches(What::BottomHalf) && reaches(What::User)).then_some(())
+    }
+
+    /// Returns the history of the core where a stage is.
+    fn history_at(&self, stage: What) -> Ref<'_, History> {
+        let far = self.far.filter(|_| is_of_reader(stage));
+        far.map_or(self.history, |reader| &reader.history).borrow()
+    }
+}
+
+/// Returns whether a stage is on the core of the reader.
+const fn is_of_reader(stage: What) -> bool {
+    matches!(stage, What::Look | What::User)
 }
 
 /// Returns the parts of a journey; none if what happened is not known any more.
@@ -270,16 +305,21 @@ pub struct Roads<'a> {
 pub fn parts(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<JourneyPart>> {
     let mut story = Story { roads, parts: Vec::new() };
     match journey.road {
-        Road::FromDevice { ref carried, put: (put, server), reader } => {
-            roads.history.reaches(carried.over).then_some(())?;
+        Road::FromDevice { ref carried, put: (put, server), looked, reader } => {
+            roads.reach(carried.over)?;
             let told = story.comes(carried, journey.from, put, [What::Request, What::Bus]);
-            let woken = woken(roads.history, reader, put, journey.to);
             story.moderated(carried, told, server, [What::Moderation, What::TopHalf]);
-            story.processor(What::BottomHalf, server, told.handled, woken);
-            story.processor(What::User, reader, woken, journey.to);
+            let history = roads.history_at(What::User);
+            let (told_until, ready) = match roads.far {
+                None => [woken(&history, reader, put, journey.to); 2].into(),
+                Some(_) => (put, looked.clamp(put, journey.to)),
+            };
+            story.processor(What::BottomHalf, server, told.handled, told_until);
+            story.processor(What::Look, reader, told_until, ready);
+            story.processor(What::User, reader, ready, journey.to);
         }
         Road::ToDevice { ahead, taken, ref carried, bus_free, through, ref back, known } => {
-            roads.history.reaches(journey.from).then_some(())?;
+            roads.reach(journey.from)?;
             story.push(What::Taken, journey.from, ahead, During::Pipe);
             story.processor(What::Taken, taken.1, ahead, taken.0);
             story.waits(What::Bus, carried, (taken.0, carried.from));
@@ -291,7 +331,7 @@ pub fn parts(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<JourneyPart>> {
             story.processor(What::Back, known.1, told.handled, known.0);
         }
         Road::ToEndpoint { ahead, taken, ref carried, known } => {
-            roads.history.reaches(journey.from).then_some(())?;
+            roads.reach(journey.from)?;
             let queued = roads.wire.queued(carried)?.clamp(taken.0, carried.from.max(taken.0));
             story.push(What::Taken, journey.from, ahead, During::Pipe);
             story.processor(What::Taken, taken.1, ahead, queued);
@@ -366,7 +406,8 @@ impl Story<'_> {
     fn ends(&mut self, stage: What, carried: &Carried, until: Nanos) -> Told {
         self.push(stage, carried.to, carried.over, During::Transfer);
         // A server that is at work already needs no interrupt.
-        let Roads { wire, history, interrupt } = self.roads;
+        let Roads { wire, history, interrupt, .. } = self.roads;
+        let history = history.borrow();
         let raised = wire.interrupt(carried.vector, carried.over, until);
         let handled = raised
             .zip(*interrupt)

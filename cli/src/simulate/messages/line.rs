@@ -1,6 +1,7 @@
 //! One pipe: what is known of the messages on their way through it, and which of them have arrived.
 
 use super::Around;
+use super::beyond::{FarReader, FarTaken};
 use super::life::{Followed, Journey, Road};
 use super::wire::{Carried, Content, digest};
 use crate::surroundings::clock_of;
@@ -23,10 +24,11 @@ use diapason_sim::Watched;
 use diapason_system::{PipeDirection, PipeSpec, ProcessSpec, System};
 use std::collections::VecDeque;
 use std::mem::offset_of;
+use std::rc::Rc;
 
 /// The ring of a pipe: how far it is written and read, and where its records begin.
 const WRITTEN: usize = 0;
-const TAKEN: usize = 64;
+pub const TAKEN: usize = 64;
 const RECORDS: usize = 128;
 /// Records in the ring of reports on a pipe to a device, the length of one, and where in it is how
 /// many messages are through.
@@ -47,6 +49,8 @@ struct Record {
     message: Option<Followed>,
     put: Deed,
     taken: Option<Deed>,
+    /// When the last sleep of a reader on another core was over.
+    looked: Nanos,
     /// When a message to a device was known to be through.
     known: Option<Deed>,
 }
@@ -84,15 +88,16 @@ pub struct Line {
     ring_free: Nanos,
     segments: [u16; 2],
     clock: OwnClock,
+    /// Its reader, if that is on another core.
+    pub far: Option<Rc<FarReader>>,
 }
 
 impl Line {
     /// Returns a pipe from or to a device that is a model, and can be looked at.
     pub fn new(around: &Around<'_>, index: usize) -> Option<Line> {
-        let Around { plan, sights, faults } = *around;
+        let Around { plan, sights, part, faults } = *around;
         let system = plan.system();
-        // The simulator of this core does not see a reader on another one.
-        let pipe = system.pipes.get(index).filter(|pipe| pipe.process().is_some())?;
+        let pipe = system.pipes.get(index)?;
         let plug = system.usb.get(pipe.usb)?;
         let (channel, number) = (usize::from(pipe.channel), usize::from(pipe.number));
         let kind = match PipeSource::numbered(number) {
@@ -144,6 +149,7 @@ impl Line {
             ring_free: Nanos::ZERO,
             segments,
             clock: clock_of(faults, pipe.usb),
+            far: pipe.process().is_none().then(|| part.followed(&pipe.name)),
         })
     }
 
@@ -160,10 +166,12 @@ impl Line {
         self.vector.filter(|_| self.bus().is_none())
     }
 
-    /// Returns the words that say how far its rings are.
+    /// Returns the words that say how far its rings are. The core of its reader knows how far it is
+    /// read.
     pub fn watched(line: Option<&Line>) -> [Watched; WORDS] {
         let [ring, reports] = line.map_or([u16::MAX; 2], |line| line.segments);
-        [(ring, WRITTEN), (ring, TAKEN), (reports, WRITTEN)]
+        let read = line.filter(|line| line.far.is_none()).map_or(u16::MAX, |_| ring);
+        [(ring, WRITTEN), (read, TAKEN), (reports, WRITTEN)]
             .map(|(segment, offset)| Watched { segment, offset })
     }
 
@@ -260,8 +268,27 @@ impl Line {
                     departure(memory, place, *fd).map(Followed::Frame)
                 }
             };
-            Record { number: number + 1, message, put, taken: None, known: None }
+            Record {
+                number: number + 1,
+                message,
+                put,
+                taken: None,
+                looked: Nanos::ZERO,
+                known: None,
+            }
         }));
+    }
+
+    /// Takes over what a reader on another core has taken.
+    pub fn catch_up(&mut self) {
+        for FarTaken { reached, by, looked } in self.far.iter().flat_map(|far| far.take_taken()) {
+            // A ring that its server began anew has other messages.
+            let taken = |record: &&mut Record| record.number <= reached && record.put.0 <= by.0;
+            let taken = self.records.iter_mut().take_while(taken);
+            for record in taken.filter(|record| record.taken.is_none()) {
+                (record.taken, record.looked) = (Some(by), looked);
+            }
+        }
     }
 
     /// Returns the next message that has arrived, and its way.
@@ -304,7 +331,8 @@ impl Line {
             }
         };
         let from = began.min(carried.from);
-        Some((from, taken.0, Road::FromDevice { carried, put: record.put, reader: taken.1 }))
+        let (put, looked) = (record.put, record.looked);
+        Some((from, taken.0, Road::FromDevice { carried, put, looked, reader: taken.1 }))
     }
 
     fn written(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
@@ -365,7 +393,9 @@ impl Line {
         while self.acknowledged.pop_front_if(|carried| carried.over < oldest).is_some() {}
         let heard = self.heard.front().map_or(now, |heard| heard.time);
         let put = self.records.front().map_or(now, |record| record.put.0.max(oldest));
-        heard.min(put)
+        let oldest = heard.min(put);
+        self.far.iter().for_each(|far| far.forget(oldest));
+        oldest
     }
 }
 
@@ -501,81 +531,4 @@ fn through(memory: &[u8], reports: u64) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use diapason_contract::sink::FAILED;
-
-    /// Returns the pipe of an endpoint with packets that were written at these times.
-    fn written(times: &[u64]) -> Line {
-        let by = (Nanos(0), ThreadId::new(0));
-        let packet = |(number, time): (u64, &u64)| Record {
-            number,
-            message: Some(Followed::Packet { made: Nanos(*time), length: 1, digest: *time }),
-            put: (Nanos(*time), by.1),
-            taken: Some((Nanos(*time), by.1)),
-            known: None,
-        };
-        Line {
-            way: PipeDirection::ToDevice,
-            channel: 0,
-            number: 0,
-            vector: Some(1),
-            device: 0,
-            tap: 0,
-            kind: Origin::Sink(&diapason_contract::sink::SOURCE),
-            bound: None,
-            bill: None,
-            heard: VecDeque::new(),
-            carried: VecDeque::new(),
-            acknowledged: VecDeque::new(),
-            records: (1..).zip(times).map(packet).collect(),
-            bus_free: Nanos::ZERO,
-            ring_free: Nanos::ZERO,
-            segments: [0; 2],
-            clock: OwnClock::default(),
-        }
-    }
-
-    /// Returns the memory of a pipe with these answers: to which packet, and its status.
-    fn answers(all: &[(u64, u32)]) -> Vec<u8> {
-        let mut memory = vec![0; RECORDS];
-        for (written, status) in all {
-            let mut answer = [0; size_of::<PacketAnswer>()];
-            answer[..8].copy_from_slice(&written.to_le_bytes());
-            let place = offset_of!(PacketAnswer, status);
-            answer[place..place + 4].copy_from_slice(&status.to_le_bytes());
-            memory.extend(answer);
-        }
-        memory
-    }
-
-    #[test]
-    fn a_packet_is_known_by_its_own_answer_and_lost_without_one() {
-        let mut line = written(&[10, 20, 20, 30, 40]);
-        let told = (Nanos(50), ThreadId::new(1));
-        // The answer to the first packet was lost, and the third one failed.
-        let memory = answers(&[(20, DONE), (20, FAILED), (30, DONE), (70, DONE)]);
-        line.changed(2, told, (0, 4), &memory);
-        let known: Vec<(u64, bool)> =
-            line.records.iter().map(|record| (record.number, record.known.is_some())).collect();
-        assert_eq!(known, [(2, true), (4, true), (5, false)]);
-        assert_eq!(line.waiting(Nanos(100)), Nanos(60), "the last one was not answered");
-    }
-
-    #[test]
-    fn an_acknowledgement_that_comes_too_late_is_of_another_message() {
-        let told = |transaction, over: u64| {
-            let passing = Passing { channel: 0, load: FrameContent::Acknowledgement, transaction };
-            let what = Content::Command(passing);
-            let over = Nanos(over);
-            Carried { what, place: (1, 2), from: over, to: over, over, vector: 0 }
-        };
-        let mut all = VecDeque::from([told(7, 10), told(8, 20), told(7, 30)]);
-        assert_eq!(acknowledgement(&mut all, 7, Nanos(9)).map(|back| back.over), None);
-        assert_eq!(all.len(), 3, "nothing is lost");
-        let mut taken = |number, known| acknowledgement(&mut all, number, Nanos(known));
-        assert_eq!(taken(7, 10).map(|back| back.over), Some(Nanos(10)));
-        assert_eq!(taken(7, 25).map(|back| back.over), None);
-        assert_eq!(taken(8, 25).map(|back| back.over), Some(Nanos(20)));
-    }
-}
+mod tests;

@@ -7,26 +7,31 @@
 //! pipe, and the processor's actions. A message keeps its place among those of its channel, so its
 //! frame finds it again.
 
+mod beyond;
 mod life;
 mod line;
 mod seen;
 mod tell;
 mod wire;
 
+pub use beyond::HostPart;
 pub use life::{Life, is_worse};
 pub use seen::{Seen, SeenStage, render as render_stages, to_json as stages_to_json};
-pub use tell::render;
+pub use tell::{Called, render};
 
 use crate::outcome::Truth;
 use crate::plan::Plan;
 use crate::surroundings::Sights;
+use beyond::{FarTaken, OwnReader, Sleeps};
 use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_core::{Decision, Kernel, ThreadId};
 use diapason_sim::{History, Moment, Observer, TapTraffic, Watched};
 use diapason_system::InjectedFault;
 use life::{Journey, Roads};
-use line::{Line, WORDS};
+use line::{Line, TAKEN, WORDS};
+use std::cell::RefCell;
+use std::rc::Rc;
 use wire::ObservedController;
 pub use wire::digest;
 
@@ -72,6 +77,8 @@ pub struct Around<'a> {
     pub plan: &'a Plan,
     /// Where one can look.
     pub sights: &'a Sights,
+    /// The place of the host's core in the run.
+    pub part: &'a HostPart,
     pub faults: &'a [InjectedFault],
 }
 
@@ -82,11 +89,14 @@ pub struct Messages {
     lives: Lives,
     /// By pipe; none if it cannot be followed.
     lines: Vec<Option<Line>>,
+    /// By pipe of another core whose reader is here; none if it cannot be followed.
+    far: Vec<Option<OwnReader>>,
+    sleeps: Sleeps,
     /// By controller looked at.
     wires: Vec<ObservedController>,
     /// The messages of each controller, by the number of their devices.
     vectors: Vec<Location>,
-    history: History,
+    history: Rc<RefCell<History>>,
     /// The names of pipes.
     names: Vec<String>,
     /// Messages that arrived since they were taken, if somebody draws them.
@@ -112,13 +122,17 @@ impl Messages {
         };
         let wires =
             (0..sights.taps.len()).map(|tap| ObservedController::new(sources(tap))).collect();
+        let history = Rc::<RefCell<History>>::default();
+        let far = around.part.own(system, &history);
         Messages {
             wanted,
             lives: Lives { seen: seen.collect(), this: None },
             lines,
+            far,
+            sleeps: Sleeps::default(),
             wires,
             vectors: system.devices.iter().map(|device| device.location).collect(),
-            history: History::default(),
+            history,
             names: system.pipes.iter().map(|pipe| pipe.name.clone()).collect(),
             arrived: None,
         }
@@ -140,12 +154,28 @@ impl Messages {
     /// Returns the words that say how far pipes are written and read.
     #[must_use]
     pub fn watched(&self) -> Vec<Watched> {
-        self.lines.iter().flat_map(|line| Line::watched(line.as_ref())).collect()
+        let ring = |far: &Option<OwnReader>| far.as_ref().map_or(u16::MAX, |far| far.ring);
+        let far = self.far.iter().map(|far| Watched { segment: ring(far), offset: TAKEN });
+        self.lines.iter().flat_map(|line| Line::watched(line.as_ref())).chain(far).collect()
     }
 
-    /// Returns the certain facts as of now, by pipe; nothing of pipes that cannot be followed.
+    /// Returns the certain facts, by pipe, then by pipe of another core; nothing of pipes that
+    /// cannot be followed.
     #[must_use]
     pub fn truth(&self, now: Nanos) -> Vec<Option<Truth>> {
+        let far = self.far.iter().map(|far| far.as_ref()?.reader.truth());
+        self.own_truth(now).into_iter().chain(far).collect()
+    }
+
+    /// Tells readers on other cores how their messages did until now.
+    pub fn tell_readers(&self, now: Nanos) {
+        for (line, truth) in self.lines.iter().zip(self.own_truth(now)) {
+            let far = line.as_ref().and_then(|line| line.far.as_ref());
+            far.into_iter().for_each(|far| far.tell(truth));
+        }
+    }
+
+    fn own_truth(&self, now: Nanos) -> Vec<Option<Truth>> {
         let truth = |(line, seen): (&Option<Line>, &Seen)| {
             let longest = seen.worst.as_ref().map_or(Nanos::ZERO, Life::latency);
             let (messages, longest_ns) = (seen.messages, longest.0);
@@ -157,7 +187,11 @@ impl Messages {
 
     /// Returns the fates of all messages that arrived.
     #[must_use]
-    pub fn lives(self) -> Lives {
+    pub fn lives(mut self) -> Lives {
+        for (line, seen) in self.lines.iter().zip(&mut self.lives.seen) {
+            let far = line.as_ref().and_then(|line| line.far.as_ref()?.known());
+            seen.far_reader = far.map(|reader| reader.name);
+        }
         self.lives
     }
 
@@ -172,6 +206,7 @@ impl Messages {
 
     /// Everything that passed until now has been told: follow the messages that have arrived.
     pub fn follow(&mut self, now: Nanos) {
+        self.lines.iter_mut().flatten().for_each(Line::catch_up);
         for pipe in 0..self.lines.len() {
             self.listen(pipe);
         }
@@ -182,7 +217,8 @@ impl Messages {
         }
         let lines = self.lines.iter_mut().flatten();
         let oldest = lines.map(|line| line.forget(now)).fold(now, Nanos::min);
-        self.history.forget(oldest);
+        let far = self.far.iter().flatten().map(|far| far.reader.oldest(now));
+        self.history.borrow_mut().forget(far.fold(oldest, Nanos::min));
         self.wires.iter_mut().for_each(|wire| wire.forget(oldest));
     }
 
@@ -200,9 +236,11 @@ impl Messages {
         let (of, vector) = (line.device as u16, journey.told().vector);
         let message = Location::Message { of, vector };
         let message = self.vectors.iter().position(|location| *location == message);
+        let reader = line.far.as_ref().and_then(|far| far.known());
         let roads = Roads {
             wire: &self.wires[line.tap],
             history: &self.history,
+            far: reader.as_ref(),
             interrupt: message.and_then(|device| u16::try_from(device).ok()),
         };
         let Some(parts) = life::parts(journey, &roads) else { return };
@@ -212,7 +250,7 @@ impl Messages {
         if !is_worst && !is_wanted && self.arrived.is_none() {
             return;
         }
-        let life = Life::new(journey, &parts, &self.history, (line.bound, line.bill));
+        let life = Life::new(journey, &parts, &roads, (line.bound, line.bill));
         if is_wanted {
             self.lives.this = Some(life.clone());
         }
@@ -225,17 +263,26 @@ impl Messages {
 
 impl Observer for Messages {
     fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {
-        self.history.moment(from, to, what);
+        self.history.borrow_mut().moment(from, to, what);
+        if let Moment::Kernel(cause) = what {
+            self.sleeps.note(cause);
+        }
     }
 
     fn decided(&mut self, read: Nanos, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
-        self.history.decided(read, now, kernel, decision);
+        self.history.borrow_mut().decided(read, now, kernel, decision);
+        self.sleeps.runs(decision.run);
     }
 
     fn changed(&mut self, at: Nanos, by: ThreadId, word: usize, change: (u64, u64), memory: &[u8]) {
-        let line = self.lines.get_mut(word / WORDS).and_then(Option::as_mut);
-        if let Some(line) = line {
-            line.changed(word % WORDS, (at, by), change, memory);
+        let (own, by) = (self.lines.len(), (at, by));
+        if let Some(Some(line)) = self.lines.get_mut(word / WORDS) {
+            line.changed(word % WORDS, by, change, memory);
+        } else if let Some(Some(far)) = self.far.get(word.wrapping_sub(own * WORDS)) {
+            let (reached, looked) = (change.1, self.sleeps.last(by.1));
+            if reached > change.0 {
+                far.reader.took(FarTaken { reached, by, looked });
+            }
         }
     }
 }

@@ -26,6 +26,8 @@ pub struct Seen {
     pub messages: u64,
     /// The life of the one that took longest.
     pub worst: Option<Life>,
+    /// The name of its reader, if that is on another core than the server.
+    pub far_reader: Option<String>,
     stages: [Longest; What::ALL.len()],
 }
 
@@ -34,7 +36,7 @@ impl Seen {
     #[must_use]
     pub fn new(bill: Option<Bill>) -> Seen {
         let stages = [Longest::default(); What::ALL.len()];
-        Seen { bill, messages: 0, worst: None, stages }
+        Seen { bill, messages: 0, worst: None, far_reader: None, stages }
     }
 
     /// Adds one more message, and returns whether no other took so long.
@@ -107,7 +109,8 @@ pub fn render(system: &System, seen: &[Seen], names: &Names) -> String {
         ];
         let mut table = TextTable::new(&columns);
         for (pipe, seen) in system.pipes.iter().zip(seen).filter(|(pipe, _)| pipe.way == way) {
-            let process = pipe.process().map_or_else(String::new, |it| names.process(it.into()));
+            let far = || seen.far_reader.clone().unwrap_or_default();
+            let process = pipe.process().map_or_else(far, |it| names.process(it.into()));
             let head = [pipe.name.clone(), process, seen.messages.to_string()];
             rows(seen, head).into_iter().for_each(|row| table.row(row));
         }

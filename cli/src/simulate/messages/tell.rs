@@ -6,14 +6,20 @@ use crate::names::Names;
 use crate::simulate::explain::{Cast, doing, shown, standing, sums};
 use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
+use diapason_core::{Standing, Wait};
 use diapason_pipe::bill::What;
 
 /// Most items that are shown one by one.
 const SHOWN: usize = 60;
 
-/// Items in order of time, then what the stages took, then sums by kind.
+/// The names on a core: of its threads, and of everything else.
+pub type Called<'a> = (&'a Cast, &'a Names);
+
+/// Returns items in order of time, then what the stages took, then sums by kind. `called` has the
+/// names on a part of the run, or on the core of the server.
 #[must_use]
-pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
+pub fn render<'a>(life: &Life, pipe: &str, called: impl Fn(Option<usize>) -> Called<'a>) -> String {
+    let words = |item: &StageSpan| words(item, called(life.part(item.stage)));
     let promised = life.bound.map(|bound| format!(" (at most {} promised)", shown(bound)));
     let (begun, ended) =
         if life.to_device { ("written", "known to be through") } else { ("in the device", "read") };
@@ -34,7 +40,7 @@ pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
         ("whose turn it is", Align::Left),
     ]);
     for item in life.items.iter().take(SHOWN) {
-        let (what, whose) = words(item, cast, names);
+        let (what, whose) = words(item);
         let times = [item.from - life.from, item.to - item.from].map(shown);
         let [at, length] = times;
         rows.row(vec![at, length, item.stage.name().to_owned(), what, whose]);
@@ -44,7 +50,7 @@ pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
         text += &format!("and {} more\n", life.items.len() - SHOWN);
     }
     let kinds = life.items.iter().map(|item| {
-        let (what, whose) = words(item, cast, names);
+        let (what, whose) = words(item);
         let stage = item.stage.name();
         let whose = if whose.is_empty() { whose } else { format!(": {whose}") };
         (format!("{stage}{whose}: {what}"), item.to - item.from)
@@ -74,7 +80,7 @@ fn stages(life: &Life) -> String {
 }
 
 /// Returns an event in words, with the thread that is to continue with the message.
-fn words(item: &StageSpan, cast: &Cast, names: &Names) -> (String, String) {
+fn words(item: &StageSpan, (cast, names): Called<'_>) -> (String, String) {
     match item.during {
         During::Pipe => (String::from("messages before it"), String::new()),
         During::Frames => (String::from("frames before it"), String::new()),
@@ -84,6 +90,11 @@ fn words(item: &StageSpan, cast: &Cast, names: &Names) -> (String, String) {
         During::Packet => (String::from("its packet"), String::new()),
         During::Transfer => (String::from("the rest of its transfer"), String::new()),
         During::Interval => (String::from("no interrupt yet"), String::new()),
+        During::Processor(thread, span)
+            if item.stage == What::Look && span.standing == Standing::Waiting(Wait::Time) =>
+        {
+            (doing(&span, cast, names), format!("{} sleeps", cast.name(thread, names)))
+        }
         During::Processor(thread, item) => {
             let whose =
                 format!("{} {}", cast.name(thread, names), standing(&item, thread, cast, names));
