@@ -66,6 +66,7 @@ const WAYS: &str = "tests/systems/frames-both.toml";
 const BOTH_WAYS: &str = "pipes from and to one network device keep their bounds";
 /// The frames that come in a second.
 const WAYS_RATE: u64 = 2_000;
+const WRITES_ON: &str = "a writer of frames that was started again writes on";
 const WAYS_PULLED: &str = "a network device that was pulled out is named by both of its pipes";
 
 /// The tests of this file.
@@ -178,6 +179,11 @@ pub const TESTS: &[QemuTest] = &[
         ..QemuTest::simulated(WAYS_PULLED, WAYS, ways_pulled)
     },
     QemuTest {
+        horizon_ns: FRAME_SECONDS * 1_000_000_000,
+        faults: &["1500ms crash talker"],
+        ..QemuTest::simulated(WRITES_ON, WAYS, writes_on)
+    },
+    QemuTest {
         horizon_ns: SECONDS * 1_000_000_000,
         faults: &["1s fast-clock sensor 5000"],
         ..QemuTest::simulated(DRIFTS, SYSTEM, drifts)
@@ -269,6 +275,18 @@ fn ways_pulled(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.breaks("messages of comes were lost")?;
     boot.breaks("messages of goes were lost")
+}
+
+/// The writer crashes after a second and a half. The one after it hears of the device that was
+/// there before, and the other pipe hears of nothing.
+fn writes_on(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    let starts = boot.process("talker")?.starts;
+    if starts != 2 {
+        return Err(format!("the writer was started {starts} times"));
+    }
+    comes(boots, "listener", (FRAME_SECONDS - 2) * WAYS_RATE)?;
+    passes(boots, ("talker", true), TOLD_RATE)
 }
 
 /// Checks that a reader got so many messages of its pipe at least, and missed none.
