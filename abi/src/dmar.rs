@@ -109,6 +109,11 @@ impl<'a> Dmar<'a> {
         })
     }
 
+    /// Returns where the registers of each IOMMU are.
+    pub fn units(self) -> impl Iterator<Item = u64> {
+        self.structures(UNIT).map(|unit| number(unit, 8, 8))
+    }
+
     /// Returns the address of the registers of the IOMMU that the function at `wanted` is behind.
     #[must_use]
     pub fn unit(self, wanted: u64) -> Option<u64> {
@@ -204,6 +209,13 @@ mod tests {
             unit(1, 0, 0xfed9_1000, &[scope(3, 2, 0xf0, &[(31, 0)])]),
             reserved(0x7d00_0000, 0x7d01_ffff, &[scope(1, 0, 0, &[(20, 0)])]),
         ])
+    }
+
+    #[test]
+    fn all_units_of_the_first_group_of_buses_are_named() {
+        let table = usual();
+        let units: Vec<u64> = dmar(&table).units().collect();
+        assert_eq!(units, [0xfed9_0000, 0xfed9_1000]);
     }
 
     #[test]

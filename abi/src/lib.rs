@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
+pub mod apic;
 pub mod archive;
 pub mod call;
 pub mod dmar;

@@ -157,19 +157,16 @@ pub enum Confinement {
     Unfit = 4,
     /// An IOMMU did not do what it was told in time.
     Silent = 5,
-    /// The machine has several cores, and their kernels switch no IOMMU on.
-    Cores = 6,
 }
 
 impl Confinement {
-    pub const ALL: [Confinement; 7] = [
+    pub const ALL: [Confinement; 6] = [
         Confinement::Full,
         Confinement::Memory,
         Confinement::NoIommu,
         Confinement::Uncovered,
         Confinement::Unfit,
         Confinement::Silent,
-        Confinement::Cores,
     ];
 
     /// Returns the state with this number.

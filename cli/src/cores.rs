@@ -35,7 +35,6 @@ pub fn run(request: &RunRequest, systems: Vec<System>) -> Result<u8, Failure> {
     refuse_format(&request.system, request.format)?;
     let several = Several::cores(systems);
     several.refuse(&request.system, &of_one(request))?;
-    several.refuse(&request.system, &[(request.iommu, "--iommu")])?;
     several.systems().into_iter().try_for_each(servable)?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
@@ -45,6 +44,7 @@ pub fn run(request: &RunRequest, systems: Vec<System>) -> Result<u8, Failure> {
     let (mut sessions, joined) =
         several.assemble(&workspace, &request.system, options, unproved)?;
     share_kernel(&workspace, &mut sessions)?;
+    sessions.iter_mut().for_each(|(_, session)| session.hardware.iommu = request.iommu);
     interrupt::await_signals()?;
     let json = RunFormat::of(request.json, request.format).is_for_programs();
     let mut observers = live_parts(&sessions, &joined, json);

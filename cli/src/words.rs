@@ -140,9 +140,6 @@ pub fn confinement(state: u64) -> &'static str {
         Some(Confinement::Unfit) => {
             "drivers are trusted: the IOMMU lacks something that the kernel needs"
         }
-        Some(Confinement::Cores) => {
-            "drivers are trusted: with several cores no IOMMU is switched on"
-        }
         Some(Confinement::Silent) => {
             "drivers are trusted: the IOMMU did not do what it was told in time"
         }

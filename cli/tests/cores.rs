@@ -20,7 +20,7 @@ fn refused(arguments: &[&str], says: &str, help: &str) {
 
 #[test]
 fn what_takes_one_core_refuses_several() {
-    for option in [&["--record", "flight"][..], &["--candump", "logs"], &["--iommu"]] {
+    for option in [&["--record", "flight"][..], &["--candump", "logs"]] {
         let says = format!("`{}` is about one core", option[0]);
         refused(&[&["run", CORES], option].concat(), &says, "help: leave it out");
     }

@@ -131,6 +131,8 @@ refusals! {
         not start";
     /// The machine: its timer and its interrupts are those of the local APIC.
     Apic = 22, "the processor has no local APIC, or firmware switched it off";
+    /// The machine: the registers of its local APIC cannot be put into memory.
+    X2Apic = 23, "firmware has locked the processor's local APIC in the mode x2APIC";
 }
 
 /// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.

@@ -4,7 +4,7 @@ use crate::cpu;
 use crate::seat::Turn;
 use crate::tables::FIRST_DEVICE;
 
-pub const LOCAL: *mut u32 = 0xfee0_0000 as *mut u32;
+pub const LOCAL: *mut u32 = diapason_abi::apic::REGISTERS as *mut u32;
 const DEADLINE_MSR: u32 = 0x6e0;
 
 /// The core's interrupt controller.

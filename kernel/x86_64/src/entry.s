@@ -208,9 +208,17 @@ idle:
     cli
     jmp idle
 
-    # Vectors 0..48: exceptions, timer, spurious, devices, strays; eight bytes each. Each pushes an
-    # error code if the processor did not, and its number. The jump of an interrupt reaches `trap`
-    # in two bytes. Exceptions go by the places of two that have stacks of their own, and no stub.
+    # An IOMMU stopped something. No room is left for this within reach of `trap`.
+    .globl trap_stray
+trap_stray:
+    push 0
+    push {STRAY}
+    jmp trap
+
+    # Vectors 0..48: exceptions, timer, spurious, devices, doorbells; eight bytes each. Each pushes
+    # an error code if the processor did not, and its number. The jump of an interrupt reaches
+    # `trap` in two bytes. Exceptions go by the places of two that have stacks of their own, and no
+    # stub.
     .macro stub number
     .align 8
     .if \number == 8
@@ -247,9 +255,9 @@ trap_stubs:
     .endr
     # The vector behind those of devices goes on right into `trap`: with a jump, that would lie too
     # far behind for the first interrupt. The assembler refuses stubs that are longer than theirs.
-    .org trap_stubs + 8 * {STRAY}
+    .org trap_stubs + 8 * {BELLS}
     push 0
-    push {STRAY}
+    push {BELLS}
 trap:
     test byte ptr [rsp + 24], 3
     jz 3f

@@ -136,6 +136,7 @@ global_asm!(
     FCW = const offsets::FCW,
     CALLS = const diapason_abi::CallNumber::ALL.len(),
     OBSERVING = const crate::machine::OBSERVING as u8,
+    BELLS = const crate::tables::BELLS,
     STRAY = const crate::tables::STRAY,
     FIRST_INTERRUPT = const crate::tables::FIRST_INTERRUPT,
 );

@@ -8,8 +8,10 @@
 
 use crate::apic::{interrupt_core, interrupt_self, send_command};
 use crate::cpu;
+use crate::iommu::Walls;
 use crate::machine::Metal;
 use crate::tables::BELLS;
+use core::cell::UnsafeCell;
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use diapason_abi::archive::{BELLS_MAX, CORES_MAX, DeviceRecord, Location, TABLE_MAX};
@@ -35,6 +37,10 @@ pub struct Hall {
     pub members: [Member; CORES_MAX],
     /// The segments that several cores use.
     pub commons: [Common; TABLE_MAX as usize],
+    /// Where the memory of all cores ends.
+    pub end: AtomicU64,
+    /// The tables of IOMMUs, as boot fills them core by core.
+    pub walls: UnsafeCell<Walls>,
 }
 
 /// A core, as the others see it.
@@ -191,6 +197,17 @@ pub fn rest(status: u8) {
 pub fn ended_by_another() -> Option<u8> {
     let status = hall()?.broken.load(Ordering::Acquire);
     (status != 0).then_some(status)
+}
+
+/// Raises a vector of another core that can take it. False: there is none, or it has ended.
+pub fn passed_on(core: u8, vector: u32) -> bool {
+    let Some(hall) = hall().filter(|_| core != seat().core) else { return false };
+    let member = &hall.members[core as usize & 7];
+    let runs = member.state.load(Ordering::Acquire) == READY;
+    if runs {
+        interrupt_core(member.apic.load(Ordering::Relaxed), vector);
+    }
+    runs
 }
 
 /// The command by which a core is interrupted that has interrupts off.

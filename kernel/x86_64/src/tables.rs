@@ -8,13 +8,15 @@ pub const FIRST_INTERRUPT: u64 = TIMER;
 pub const SPURIOUS: u64 = 33;
 /// First vector of devices.
 pub const FIRST_DEVICE: u64 = 34;
-/// Vector of IOMMUs that stopped an access: it comes after those of devices.
-pub const STRAY: u64 = 48;
-/// Vector of doorbells that other cores ring. Where there are several cores, no IOMMU is on.
-pub const BELLS: u64 = STRAY;
-/// Vectors with a stub.
-pub const VECTORS: u64 = STRAY + 1;
+/// Vector of doorbells that other cores ring: it comes after those of devices.
+pub const BELLS: u64 = 48;
+/// Vectors with a stub in the table of stubs.
+pub const VECTORS: u64 = BELLS + 1;
+/// Vector of IOMMUs that stopped an access. Its stub lies elsewhere.
+pub const STRAY: u64 = BELLS + 1;
 /// Most devices that can interrupt.
-pub const DEVICES_MAX: usize = (STRAY - FIRST_DEVICE) as usize;
+pub const DEVICES_MAX: usize = (BELLS - FIRST_DEVICE) as usize;
+/// Place of an IOMMU's interrupt behind those of devices.
+pub const STRAY_PLACE: usize = (STRAY - FIRST_DEVICE) as usize;
 
 const _: () = assert!(DEVICES_MAX == diapason_abi::archive::INTERRUPTS_MAX);

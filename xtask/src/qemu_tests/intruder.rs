@@ -1,9 +1,19 @@
-//! A driver that aims its device at what it was not granted, on machines with an IOMMU and without.
+//! A driver that aims its device at what it was not granted, on machines with an IOMMU and without,
+//! and on either of two cores.
 
+use super::cores::Stage;
 use super::{Observed, QemuTest};
+use crate::tally::Tally;
+use diapason::Workspace;
+use diapason::console::Line;
+use diapason::cores::boot;
 use diapason::hardware::Hardware;
+use diapason::metal::Built;
+use diapason::qemu::MachineEnding;
 use diapason_abi::FaultCause;
 use diapason_abi::record::Confinement;
+use diapason_system::{RunOptions, parse_cores};
+use std::fs;
 
 const SYSTEM: &str = "tests/systems/intruder.toml";
 const USB: &str = "tests/systems/usb-qemu.toml";
@@ -53,9 +63,24 @@ const INTERRUPTED: &str = "its own interrupt: Ok(1)";
 /// keeps no record of those, so nothing ends for them. Two boots are equal.
 fn stopped(boots: &[Observed]) -> Result<(), String> {
     let [boot, again] = boots else { return Err("two boots are needed".into()) };
+    left_alone(boot)?;
+    caught(boot)?;
+    if boot.lines != again.lines {
+        return Err("two boots differ".into());
+    }
+    boot.replays_equal()
+}
+
+/// The owner has its memory, and no interrupt but its own.
+fn left_alone(boot: &Observed) -> Result<(), String> {
     confined(boot)?;
     boot.logged("owner", "the memory is as it was")?;
-    boot.logged("owner", "forged interrupts: 0")?;
+    boot.logged("owner", "forged interrupts: 0")
+}
+
+/// The driver ended twice, and the run says what its device asked for.
+fn caught(boot: &Observed) -> Result<(), String> {
+    confined(boot)?;
     let went_on = |step: u32| format!("step {step}: nothing ended it");
     let first = [COPIED, INTERRUPTED, &went_on(0)];
     let last = [COPIED, &went_on(3), &went_on(4), INTERRUPTED, &went_on(5)];
@@ -74,13 +99,11 @@ fn stopped(boots: &[Observed]) -> Result<(), String> {
         ref other => return Err(format!("the IOMMU stopped {other:x?}")),
     }
     match boot.verdict.findings()[..] {
-        [ref one] if one.contains("device copier wrote memory") && one.contains("first of 2") => {}
-        ref other => return Err(format!("the run found {other:?}")),
+        [ref one] if one.contains("device copier wrote memory") && one.contains("first of 2") => {
+            Ok(())
+        }
+        ref other => Err(format!("the run found {other:?}")),
     }
-    if boot.lines != again.lines {
-        return Err("two boots differ".into());
-    }
-    boot.replays_equal()
 }
 
 /// Everything goes through, and the run says that nothing confines drivers.
@@ -110,4 +133,89 @@ fn confined(boot: &Observed) -> Result<(), String> {
         Some(Confinement::Full) => Ok(()),
         other => Err(format!("the kernel says {other:?}")),
     }
+}
+
+type Test = fn(&Stage<'_>) -> Result<(), String>;
+
+const ON_CORES: [(&str, Test); 2] = [
+    ("booted cores: an IOMMU stops a driver on the first core", |stage| beside(stage, 0)),
+    ("booted cores: an IOMMU stops a driver on the second core", |stage| beside(stage, 1)),
+];
+
+/// Runs every test of several cores whose name contains `part`.
+pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
+    let stage = Stage { workspace, built };
+    for (name, test) in ON_CORES.into_iter().filter(|(name, _)| name.contains(part)) {
+        tally.step(name, || test(&stage));
+    }
+}
+
+/// The core of the owner rings, and the core of the driver answers.
+const RINGS: &str = r#"
+[[process]]
+name = "controller"
+program = "cores-control"
+core = OWNER
+priority = 10
+uses = ["board", "ready"]
+[[process]]
+name = "logger"
+program = "cores-logger"
+core = DRIVER
+priority = 15
+events = 1
+uses = ["board"]
+[[segment]]
+name = "board"
+size = "4K"
+[[doorbell]]
+name = "ready"
+wakes = "logger"
+"#;
+/// Interrupts of a core have so many entries in the table of interrupts.
+const ENTRIES: u16 = 14;
+/// The clock of the run goes 2^n times slower than the device's: a copy of 100 ms takes 50.
+const SLOWER: u32 = 1;
+
+/// The driver is on one core, and the owner on the other. Their memory in common is reached by the
+/// device, which has no other memory of the owner's core. Doorbells ring meanwhile.
+fn beside(stage: &Stage<'_>, driver: u16) -> Result<(), String> {
+    const HORIZON_NS: u64 = 3_000_000_000;
+    let owner = 1 - driver;
+    let path = stage.workspace.root().join(SYSTEM);
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let on = |core: u16, line: &str| format!("core = {core}\n{line}");
+    let text = text
+        .replacen("name = \"intruder\"", "name = \"intruder\"\ncores = 2", 1)
+        .replacen("priority = 63", &on(driver, "priority = 63"), 1)
+        .replacen("priority = 30", &on(owner, "priority = 30"), 1)
+        .replacen("priority = 20", &on(driver, "priority = 20"), 1)
+        .replacen("size = \"4K\"\ndma = true", "size = \"4K\"", 1);
+    let entries = [driver, owner].map(|core| (core * ENTRIES).to_string()).join(", ");
+    let text = text.replacen("[0, 0, 1]", &format!("[0, {entries}]"), 1)
+        + &RINGS.replace("OWNER", &owner.to_string()).replace("DRIVER", &driver.to_string());
+    let mut systems = parse_cores(SYSTEM, &text).map_err(|bad| bad.plain())?;
+    // Only a pipe makes memory for devices in common in a description.
+    for system in &mut systems {
+        let own = system.segments.iter_mut().filter(|segment| segment.name == "own");
+        own.for_each(|segment| segment.dma = true);
+    }
+    let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+    let mut sessions = stage.planned(&systems, options)?;
+    sessions[0].1.hardware = CONFINED;
+    let mut lines: Vec<Vec<Line>> = sessions.iter().map(|_| Vec::new()).collect();
+    let mut hear = |core: usize, line: &Line| lines[core].push(line.clone());
+    let runs = boot(stage.workspace, &mut sessions, SLOWER, &mut hear);
+    let runs = runs.map_err(|failure| failure.to_string())?.into_iter().zip(&sessions).zip(lines);
+    let booted = runs.map(|((run, (_, session)), lines)| Observed::of(session, run, lines));
+    let booted = booted.collect::<Result<Vec<_>, String>>()?;
+    if let Some(boot) = booted.iter().find(|boot| boot.run.ending != MachineEnding::Finished) {
+        return Err(format!("a core ended with {:?}", boot.run.ending));
+    }
+    let (driver, owner) = (&booted[usize::from(driver)], &booted[usize::from(owner)]);
+    let stopped = caught(driver).and_then(|()| left_alone(owner)).and_then(|()| owner.holds());
+    stopped.map_err(|wrong| super::explain(&wrong, &booted))?;
+    let rings: u64 = driver.run.outcome.devices.iter().map(|row| row.interrupts).sum();
+    println!("{rings} interrupts on the driver's core");
+    if rings < 100 { Err(format!("only {rings} interrupts came")) } else { Ok(()) }
 }

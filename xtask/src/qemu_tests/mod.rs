@@ -221,6 +221,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     in_step::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
     across::run(workspace, built, part, tally);
+    intruder::run(workspace, built, part, tally);
     image::run(workspace, built, part, tally);
     profiled::run(workspace, built, part, tally);
     results::run(workspace, built, part, tally);

@@ -3,7 +3,7 @@
 
 use super::pci::Function;
 use crate::pci::PORTS;
-use diapason_abi::archive::CORES_MAX;
+use diapason_abi::apic::Madt;
 use diapason_abi::dmar::{Bridges, Dmar, number};
 
 /// The ACPI tables that boot reads.
@@ -11,15 +11,8 @@ use diapason_abi::dmar::{Bridges, Dmar, number};
 pub struct Acpi {
     /// Address of the root pointer; 0 if there is none.
     pub rsdp: u64,
-    pub processors: u64,
-    /// The numbers by which interrupts are addressed to the first of them.
-    pub apic_ids: [u8; CORES_MAX],
-    pub io_apics: u64,
-    /// Registers of the first I/O APIC, and its first line.
-    pub io_apic: u64,
-    pub first_line: u32,
-    /// The number of this I/O APIC.
-    pub io_apic_id: u64,
+    /// Read from the table of interrupt controllers.
+    pub madt: Madt,
     /// Registers of the high-precision timer; 0 if there is none.
     pub hpet: u64,
     /// Port of the timer that counts 3,579,545 ticks a second; 0 if there is none.
@@ -27,7 +20,7 @@ pub struct Acpi {
     /// Configuration of PCI: where that of bus 0 is or would be, and the first and the last bus it
     /// is there for. It is behind ports unless a table names memory.
     pub pci: u64,
-    pub buses: (u64, u64),
+    pub buses: (u8, u8),
     /// The table of IOMMUs; empty if there is none.
     pub dmar: &'static [u8],
 }
@@ -66,14 +59,14 @@ impl Acpi {
         while entry + size <= list.len() {
             let found = table(number(list, entry, size));
             match found.get(..4) {
-                Some(b"APIC") => acpi.read_madt(found),
+                Some(b"APIC") => acpi.madt = Madt::read(found),
                 Some(b"FACP") => acpi.pm_timer = number(found, 76, 2) as u16,
                 Some(b"DMAR") => acpi.dmar = found,
                 Some(b"HPET") => acpi.hpet = number(found, 44, 8),
                 // The first of its entries is that of the machine's own buses.
                 Some(b"MCFG") => {
                     acpi.pci = number(found, 44, 8);
-                    acpi.buses = (number(found, 54, 1), number(found, 55, 1));
+                    acpi.buses = (number(found, 54, 1) as u8, number(found, 55, 1) as u8);
                 }
                 _ => {}
             }
@@ -86,34 +79,5 @@ impl Acpi {
     pub fn dmar(&self) -> Dmar<'static> {
         let behind = |base, place| Function::at(base, place).buses_behind();
         Dmar { table: self.dmar, bridges: Bridges { base: self.pci, behind } }
-    }
-
-    #[inline(never)]
-    fn read_madt(&mut self, madt: &[u8]) {
-        let mut at = 44;
-        while at + 2 <= madt.len() {
-            let length = number(madt, at + 1, 1) as usize;
-            match number(madt, at, 1) {
-                0 if number(madt, at + 4, 4) & 1 == 1 => {
-                    if let Some(id) = self.apic_ids.get_mut(self.processors as usize) {
-                        *id = number(madt, at + 3, 1) as u8;
-                    }
-                    self.processors += 1;
-                }
-                1 => {
-                    if self.io_apics == 0 {
-                        self.io_apic = number(madt, at + 4, 4);
-                        self.first_line = number(madt, at + 8, 4) as u32;
-                        self.io_apic_id = number(madt, at + 2, 1);
-                    }
-                    self.io_apics += 1;
-                }
-                _ => {}
-            }
-            if length < 2 {
-                break;
-            }
-            at += length;
-        }
     }
 }

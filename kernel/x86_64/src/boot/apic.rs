@@ -1,12 +1,13 @@
 //! Switching the interrupt controllers on.
 
+use super::{CAPABILITIES, TELLS, refuse};
 use crate::apic::{IoApic, LOCAL, LocalApic, write};
 use crate::cpu;
+use crate::seat::Turn;
 use crate::tables::{SPURIOUS, TIMER};
+use diapason_abi::apic;
+use diapason_abi::archive::Refusal;
 
-/// Bits of the register that holds its address.
-const ENABLED: u64 = 1 << 11;
-const BOOT_CORE: u64 = 1 << 8;
 const MASKED: u32 = 1 << 16;
 const TIMER_DEADLINE: u32 = 2 << 17;
 
@@ -16,14 +17,27 @@ fn read(register: usize) -> u32 {
 }
 
 impl LocalApic {
-    /// Switches it on, everything masked; silences the PC's old controllers, and the pin at which
-    /// they interrupt. One core is the first.
-    pub fn enable(first: bool) -> LocalApic {
-        // SAFETY: masks the two legacy controllers, then enables the APIC at its default address.
+    /// Switches it on at its default address, everything masked; silences the PC's old controllers,
+    /// and the pin at which they interrupt. Nothing starts if firmware has locked its other mode.
+    #[inline(never)]
+    pub fn enable() -> LocalApic {
+        const BASE: u32 = 0x1b;
+        const SAYS_LOCK: u64 = 1 << 21;
+        const LOCK: u32 = 0xbd;
+        let tells = cpu::identify(7)[3] & TELLS != 0;
+        // SAFETY: masks the two legacy controllers. Every processor with an APIC has the register
+        // of its mode, and says whether it has the others. The values lead from state to state as
+        // the processor allows.
         unsafe {
             cpu::out8(0x21, 0xff);
             cpu::out8(0xa1, 0xff);
-            cpu::write_msr(0x1b, LOCAL as u64 | ENABLED | if first { BOOT_CORE } else { 0 });
+            let locked = tells
+                && cpu::read_msr(CAPABILITIES) & SAYS_LOCK != 0
+                && cpu::read_msr(LOCK) & 1 == 1;
+            let values = apic::to_memory(cpu::read_msr(BASE), locked);
+            for value in values.unwrap_or_else(|| refuse(Refusal::X2Apic)) {
+                cpu::write_msr(BASE, value);
+            }
         }
         write(0x80, 0);
         write(0xf0, 1 << 8 | SPURIOUS as u32);
@@ -76,6 +90,7 @@ impl IoApic {
         let IoApic { registers, first_line, lines } = *self;
         let line = u32::from(line).wrapping_sub(first_line);
         if line < lines {
+            let _turn = Turn::at_lines();
             IoApic { registers, first_line, lines }.write(0x11 + 2 * line, entry << 17 | NAMED);
         }
     }

@@ -10,7 +10,7 @@ use crate::iommu::UNITS_MAX;
 use crate::machine::{Counts, Metal, NOBODY, Observe, Place};
 use crate::percpu::{BOOT_CPU, BOOT_SHELL};
 use crate::recorder::Recorder;
-use crate::seat::{CORES, hall, seat};
+use crate::seat::{CORES, await_opening, hall, seat};
 use crate::shell::Shell;
 use crate::table::Table;
 use crate::tables::DEVICES_MAX;
@@ -72,7 +72,14 @@ pub fn build(
     let pools = pools(&sizes, memory);
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
     if SERVED.has(Facility::Devices) {
-        iommu::confine(acpi, &archive, memory, &mut metal, timer.id()).ok_or(Refusal::Memory)?;
+        let walls = iommu::confine(acpi, &archive, memory, &mut metal, timer.id());
+        let walls = walls.ok_or(Refusal::Memory)?;
+        await_opening();
+        if let Some(walls) = walls {
+            iommu::heed(walls, acpi, &archive, &mut metal);
+        }
+    } else {
+        await_opening();
     }
     let observed = metal.observe.any();
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
@@ -139,7 +146,7 @@ fn metal(archive: &Archive<'_>, memory: &mut BootMemory, acpi: &Acpi, sizes: &Si
         lines: [NONE; DEVICES_MAX],
         masks: [core::ptr::null_mut(); DEVICES_MAX],
         units: [0; UNITS_MAX],
-        io_apic: IoApic::open(acpi.io_apic, acpi.first_line, seat().core == 0),
+        io_apic: IoApic::open(acpi.madt.io_apic, acpi.madt.first_line, seat().core == 0),
         current: NOBODY,
         caller: tables::caller(),
         counts: Counts::default(),

@@ -21,7 +21,7 @@ use crate::console::console;
 use crate::machine::OBSERVING;
 use crate::paging::bits::{NO_EXECUTE, PRESENT, WRITE};
 use crate::paging::{ADDRESS, LARGE_PAGE};
-use crate::seat::{ALIVE, CORES, Hall, READY, SEAT, Seat, await_opening, hall, own};
+use crate::seat::{ALIVE, CORES, Hall, READY, SEAT, Seat, hall, own};
 use crate::{cpu, handover};
 use core::hint::spin_loop;
 use core::mem::MaybeUninit;
@@ -106,13 +106,15 @@ impl Others {
         others.low = low_page(handed).ok_or(Refusal::Memory)?;
         let hall = memory.cut(size_of::<Hall>() as u64).ok_or(Refusal::Memory)?;
         let (first, left) = memory.remaining();
+        let end = memory.end();
         others.share = left / count as u64 / PAGE as u64 * PAGE as u64;
         others.memory = first + others.share;
         *memory = BootMemory::new(first, others.memory);
         // SAFETY: fresh memory of that size, all zeros, which is a hall. Only this core runs.
         unsafe {
-            let hall = Some(&*(hall as *const Hall));
-            SEAT = Seat { core: 0, cores: count as u8, hall };
+            let hall = &*(hall as *const Hall);
+            hall.end.store(end, Ordering::Relaxed);
+            SEAT = Seat { core: 0, cores: count as u8, hall: Some(hall) };
         }
         Ok(others)
     }
@@ -124,12 +126,11 @@ impl Others {
     pub fn start(self, acpi: &Acpi, clock: Clock, timer: &LocalApic) -> Result<(), Refusal> {
         let Some(hall) = hall() else { return Ok(()) };
         hall.members[0].apic.store(timer.id(), Ordering::Relaxed);
-        let all = acpi.apic_ids.iter().take(acpi.processors as usize);
-        let mut others = all.filter(|id| u32::from(**id) != timer.id());
+        let mut others = acpi.madt.ids().filter(|id| u32::from(*id) != timer.id());
         // SAFETY: the console is this core's, and the reference ends here.
         let mute = unsafe { console() }.mute;
         for (core, archive) in archives(self.bytes).enumerate().skip(1) {
-            let id = u32::from(*others.next().ok_or(Refusal::Processors)?);
+            let id = u32::from(others.next().ok_or(Refusal::Processors)?);
             let from = self.memory + (core as u64 - 1) * self.share;
             let errand = Errand {
                 archive,
@@ -269,7 +270,7 @@ extern "C" fn core_main() -> ! {
         spaces::forbid_low_code();
         tables::load();
     }
-    let mut timer = LocalApic::enable(false);
+    let mut timer = LocalApic::enable();
     timer.open_timer(deadline_mode);
     if let Some(member) = own() {
         member.counter.store(cpu::counter(), Ordering::Relaxed);
@@ -280,7 +281,6 @@ extern "C" fn core_main() -> ! {
             if OBSERVING && observed {
                 tables::observe_calls();
             }
-            await_opening();
             handover::begin()
         }
         Err(refusal) => refuse(refusal),

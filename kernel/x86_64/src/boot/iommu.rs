@@ -1,6 +1,10 @@
 //! Confined devices: each PCI function of the description reaches the segments that its drivers are
 //! granted, and sends only its own interrupts.
 //!
+//! With several cores all of this is one set of tables: a core that builds its kernel adds its
+//! functions, and the first core, which builds the last one, switches the units on. Cores come one
+//! after another and wait for the first one before they decide anything, so nothing here is locked.
+//!
 //! Segments for devices have fixed frames, so the tables are filled once, from the archive, and
 //! never change: an access that passes them reaches memory that nobody else ever gets. Addresses
 //! stay as they are. Only the units in front of described functions are switched on. Everything
@@ -12,13 +16,14 @@ use super::pci::{self, Function};
 use super::remap::Remap;
 use super::{__boot_start, spaces};
 use crate::console::announce;
-use crate::cpu;
-use crate::iommu::{self, FAULT_CONTROL, FAULTS, UNITS_MAX};
+use crate::iommu::{self, CORE_AT, FAULT_CONTROL, FAULTS, ROOT, Unit, Walls};
 use crate::machine::Metal;
-use crate::seat::hall;
+use crate::seat::{hall, seat};
 use crate::tables::STRAY;
+use crate::{cpu, paging};
+use core::sync::atomic::Ordering;
 use diapason_abi::PAGE;
-use diapason_abi::archive::{Archive, Location};
+use diapason_abi::archive::{Archive, DeviceRecord, Location};
 use diapason_abi::record::{Confinement, Record};
 
 /// Registers of a unit, by offset.
@@ -26,7 +31,6 @@ const CAPABILITIES: u64 = 0x08;
 const MORE_CAPABILITIES: u64 = 0x10;
 const COMMAND: u64 = 0x18;
 const STATUS: u64 = 0x1c;
-const ROOT: u64 = 0x20;
 const FAULT_DATA: u64 = 0x3c;
 const FAULT_ADDRESS: u64 = 0x40;
 const FAULT_ADDRESS_HIGH: u64 = 0x44;
@@ -57,109 +61,156 @@ const ANSWER: u64 = PAGE as u64 / 2;
 const READ_WRITE: u64 = 3;
 const PRESENT: u64 = 1;
 
-/// An IOMMU that is to be switched on: a described function is behind it.
-#[derive(Clone, Copy, Default)]
-struct Unit {
-    /// The address that firmware names.
-    named: u64,
-    /// Where the kernel sees its registers.
-    registers: u64,
-    /// The tables of addresses have four levels, and not three.
-    four: bool,
-    /// The unit checks which source raises an interrupt.
-    remaps: bool,
-}
-
-/// The root of the tables that all units share, and the units that were found so far.
+/// The tables of the host, and the memory of this core for what they lack.
 struct Tables<'a> {
     memory: &'a mut BootMemory,
-    root: u64,
-    units: [Unit; UNITS_MAX],
-    count: usize,
+    walls: &'a mut Walls,
 }
 
-/// Confines the described functions, if there are any, and says how far. `None`: memory does not
-/// suffice.
+/// Adds the described functions of this core to the tables. The first core, which comes last,
+/// switches the units on: nobody has decided anything yet, so no device may access memory. `None`:
+/// memory does not suffice.
+#[inline(never)]
 pub fn confine(
     acpi: &Acpi,
     archive: &Archive<'_>,
     memory: &mut BootMemory,
     metal: &mut Metal,
     core: u32,
-) -> Option<()> {
-    if metal.commands.iter_mut().all(|command| command.is_null()) {
-        return Some(());
-    }
-    if hall().is_some() {
-        announce(Record::Confined, &[Confinement::Cores as u64, 0]);
-        return Some(());
-    }
-    let root = memory.page()?;
-    let mut tables = Tables { memory, root, units: Default::default(), count: 0 };
-    let state = match tables.fill(acpi, archive, metal)? {
-        Ok(()) => tables.begin(acpi, archive, metal, core)?,
-        Err(state) => state,
+) -> Option<Option<&'static mut Walls>> {
+    let walls = match hall() {
+        Some(hall) => hall.walls.get(),
+        None if has_functions(metal) => memory.page()? as *mut Walls,
+        None => return Some(None),
     };
-    let confined = matches!(state, Confinement::Full | Confinement::Memory);
-    let units = if confined { tables.count } else { 0 };
-    announce(Record::Confined, &[state as u64, units as u64]);
-    Some(())
+    // SAFETY: a page that is all zeros, or a part of the hall that one core after another uses.
+    let walls = unsafe { &mut *walls };
+    Tables { memory: &mut *memory, walls: &mut *walls }.fill(acpi, archive, metal, core)?;
+    if walls.count == 0 || !walls.confines() {
+        return Some(Some(walls));
+    }
+    // SAFETY: writes the tables from the caches to memory, where some units read them.
+    unsafe { core::arch::asm!("wbinvd", options(nostack)) };
+    if seat().core == 0 {
+        begin(walls, memory.page()?, core);
+    }
+    Some(Some(walls))
+}
+
+/// Has the messages of this core name the table of interrupts, if there is one that is on, and says
+/// how far its devices are confined.
+#[inline(never)]
+pub fn heed(walls: &Walls, acpi: &Acpi, archive: &Archive<'_>, metal: &mut Metal) {
+    let units = if walls.confines() { walls.count } else { 0 };
+    let units = walls.units.get(..units).unwrap_or_default();
+    if walls.state == Confinement::Full && !units.is_empty() {
+        Remap { acpi, archive, metal }.redirect(units);
+    }
+    for (unit, place) in units.iter().zip(&mut metal.units) {
+        // One that this core cannot see is not in front of its devices.
+        *place = spaces::registers(unit.named, REGISTERS).unwrap_or(0);
+    }
+    if has_functions(metal) {
+        announce(Record::Confined, &[walls.state as u64, units.len() as u64]);
+    }
+}
+
+/// Returns whether the description of this core has functions that the machine has.
+fn has_functions(metal: &mut Metal) -> bool {
+    metal.commands.iter_mut().any(|command| !command.is_null())
+}
+
+impl Walls {
+    /// Returns whether devices are confined, as far as is known.
+    fn confines(&self) -> bool {
+        matches!(self.state, Confinement::Full | Confinement::Memory)
+    }
 }
 
 impl Tables<'_> {
-    /// Finds the unit of each described function, and fills the tables.
-    #[inline(never)]
+    /// Finds the unit of each described function, and fills the tables. Nothing is added once
+    /// something is known that lets drivers be trusted.
     fn fill(
         &mut self,
         acpi: &Acpi,
         archive: &Archive<'_>,
         metal: &mut Metal,
-    ) -> Option<Result<(), Confinement>> {
+        core: u32,
+    ) -> Option<()> {
         if acpi.dmar.is_empty() {
-            return Some(Err(Confinement::NoIommu));
+            self.walls.state = Confinement::NoIommu;
         }
-        // A stray access is told by the lower bits of where its source is configured.
-        if !acpi.pci.is_multiple_of(1 << 28) {
-            return Some(Err(Confinement::Unfit));
+        // A stray access is told by the lower bits of where its source is configured. And a process
+        // with the registers of a unit could let its device go anywhere.
+        let gives = |record: DeviceRecord| match record.location {
+            Location::Address(at) => {
+                let end = at + u64::from(record.pages) * PAGE as u64;
+                acpi.dmar().units().any(|unit| at < unit + REGISTERS && end > unit)
+            }
+            _ => false,
+        };
+        if self.walls.confines()
+            && (!acpi.pci.is_multiple_of(1 << 28) || archive.devices().any(gives))
+        {
+            self.walls.state = Confinement::Unfit;
+        }
+        if self.walls.confines() && self.walls.root == 0 {
+            (self.walls.root, self.walls.interrupts) = (self.memory.page()?, self.memory.page()?);
         }
         for (index, record) in archive.devices().enumerate() {
+            if !self.walls.confines() {
+                return Some(());
+            }
             let Some(function) = described(metal, index) else { continue };
             let place = function.place(acpi);
-            let unit = match self.unit_of(acpi, place) {
-                Ok(unit) => unit,
-                Err(state) => return Some(Err(state)),
-            };
-            let (top, levels) = (self.memory.page()?, if unit.four { 4 } else { 3 });
-            let mut frame = metal.pool;
-            for segment in archive.segments() {
-                // Memory in common has no frames, and no device finds it.
-                let owns = segment.dma && !segment.common;
-                let end = frame + if owns { segment.pages.into() } else { 0 } * PAGE as u64;
-                if owns && segment.allowed & record.allowed != 0 {
-                    self.map(top, levels, frame, end)?;
-                }
-                frame = end;
+            match self.unit_of(acpi, place) {
+                Ok(unit) => self.admit(acpi, archive, metal, (record.allowed, place, unit))?,
+                Err(state) => self.walls.state = state,
             }
-            self.map_reserved(acpi, place, (top, levels))?;
-            self.set_context(place, top, u64::from(unit.four) + 1, index as u64 + 1)?;
         }
-        // A process with the registers of a unit could let its device go anywhere.
-        let given = archive.devices().any(|record| match record.location {
-            Location::Address(at) => self.is_ours(at, at + u64::from(record.pages) * PAGE as u64),
-            _ => false,
-        });
-        Some(if given { Err(Confinement::Unfit) } else { Ok(()) })
+        let remap = Remap { acpi, archive, metal };
+        if self.walls.confines() && !remap.fill(self.walls.interrupts, core) {
+            self.walls.state = Confinement::Memory;
+        }
+        Some(())
     }
 
-    /// Returns whether memory from `start` to `end` has registers of a unit.
-    fn is_ours(&self, start: u64, end: u64) -> bool {
-        let units = self.units.iter().take(self.count);
-        units.into_iter().any(|unit| start < unit.named + REGISTERS && end > unit.named)
+    /// The function at a place behind this unit reaches the segments of the processes that may use
+    /// it.
+    #[inline(never)]
+    fn admit(
+        &mut self,
+        acpi: &Acpi,
+        archive: &Archive<'_>,
+        metal: &Metal,
+        (allowed, place, unit): (u64, u64, Unit),
+    ) -> Option<()> {
+        let (top, levels) = (self.memory.page()?, if unit.four { 4 } else { 3 });
+        let mut frame = metal.pool;
+        for (index, segment) in archive.segments().enumerate().filter(|(_, it)| it.dma) {
+            let bytes = u64::from(segment.pages) * PAGE as u64;
+            // Memory in common is not among the frames.
+            let common = segment.common.then(|| paging::shared(metal.segment_tables[index]));
+            let start = common.unwrap_or(frame);
+            if segment.allowed & allowed != 0 && start != 0 {
+                self.map(top, levels, start, start + bytes)?;
+            }
+            frame += if segment.common { 0 } else { bytes };
+        }
+        self.map_reserved(acpi, place, (top, levels))?;
+        let width = u64::from(unit.four) + 1;
+        let upper = width | u64::from(seat().core) << CORE_AT;
+        let contexts = self.below(self.walls.root + (place >> 8) * 16, PRESENT)?;
+        self.walls.functions += 1;
+        put(contexts + (place & 0xff) * 16 + 8, self.walls.functions << 8 | upper);
+        put(contexts + (place & 0xff) * 16, top | PRESENT);
+        Some(())
     }
 
     /// Firmware may still have a device use its memory until the driver takes over.
     fn map_reserved(&mut self, acpi: &Acpi, place: u64, table: (u64, u64)) -> Option<()> {
-        let (kernel, used) = (&raw const __boot_start as u64, self.memory.end());
+        let kernel = &raw const __boot_start as u64;
+        let used = hall().map_or(self.memory.end(), |hall| hall.end.load(Ordering::Relaxed));
         for (first, last) in acpi.dmar().reserved(place) {
             let ours = first < used && last >= kernel;
             if !ours && last < spaces::REACH {
@@ -170,27 +221,26 @@ impl Tables<'_> {
     }
 
     /// Returns the unit that the function at `place` is behind, which gets a place of its own.
+    #[inline(never)]
     fn unit_of(&mut self, acpi: &Acpi, place: u64) -> Result<Unit, Confinement> {
         if pci::is_hidden(acpi, place >> 8) {
             return Err(Confinement::Uncovered);
         }
         let named = acpi.dmar().unit(place).ok_or(Confinement::Uncovered)?;
-        if let Some(unit) = self.units.iter().take(self.count).find(|unit| unit.named == named) {
+        // This core reads its records, whoever found it.
+        let registers = spaces::registers(named, REGISTERS).ok_or(Confinement::Unfit)?;
+        let walls = &mut *self.walls;
+        // The numbers of tables have 8 bits.
+        if walls.functions >= 255 {
+            return Err(Confinement::Unfit);
+        }
+        if let Some(unit) = walls.units.iter().take(walls.count).find(|unit| unit.named == named) {
             return Ok(*unit);
         }
-        let registers = spaces::registers(named, REGISTERS).ok_or(Confinement::Unfit)?;
-        let unit = Unit::examine(named, registers).ok_or(Confinement::Unfit)?;
-        *self.units.get_mut(self.count).ok_or(Confinement::Unfit)? = unit;
-        self.count += 1;
+        let unit = Registers(registers).examine(named).ok_or(Confinement::Unfit)?;
+        *walls.units.get_mut(walls.count).ok_or(Confinement::Unfit)? = unit;
+        walls.count += 1;
         Ok(unit)
-    }
-
-    /// The function at `place` reaches what the table at `top` maps.
-    fn set_context(&mut self, place: u64, top: u64, width: u64, domain: u64) -> Option<()> {
-        let contexts = self.below(self.root + (place >> 8) * 16, PRESENT)?;
-        put(contexts + (place & 0xff) * 16 + 8, domain << 8 | width);
-        put(contexts + (place & 0xff) * 16, top | PRESENT);
-        Some(())
     }
 
     /// Returns the table that the entry at `entry` leads to, which is made if there is none.
@@ -213,48 +263,40 @@ impl Tables<'_> {
         }
         Some(())
     }
-
-    /// Switches the units on.
-    #[inline(never)]
-    fn begin(
-        &mut self,
-        acpi: &Acpi,
-        archive: &Archive<'_>,
-        metal: &mut Metal,
-        core: u32,
-    ) -> Option<Confinement> {
-        let units = self.units;
-        let units = units.get(..self.count)?;
-        let (interrupts, queue) = (self.memory.page()?, self.memory.page()?);
-        // Lines that no unit of ours sees stay as they are.
-        let ours = |(unit, _): &(u64, u64)| units.iter().any(|ours| ours.named == *unit);
-        let lines = acpi.dmar().io_apic(acpi.io_apic_id).map(|from| ours(&from).then_some(from.1));
-        let remap = Remap { acpi, archive, metal, lines };
-        let remaps = units.iter().all(|unit| unit.remaps) && remap.fill(interrupts, core);
-        let table = if remaps { interrupts } else { 0 };
-        // SAFETY: writes the tables from the caches to memory, where some units read them.
-        unsafe { core::arch::asm!("wbinvd", options(nostack)) };
-        if units.iter().any(|unit| unit.begin(self.root, table, queue).is_none()) {
-            for unit in units {
-                unit.command(TRANSLATE, false);
-                unit.command(REMAP, false);
-            }
-            return Some(Confinement::Silent);
-        }
-        if remaps {
-            remap.redirect();
-        }
-        for (unit, place) in units.iter().zip(&mut metal.units) {
-            unit.report(core);
-            *place = unit.registers;
-        }
-        Some(if remaps { Confinement::Full } else { Confinement::Memory })
-    }
 }
 
-impl Unit {
+/// Switches the units on, with `queue` for their commands. They interrupt this core.
+fn begin(walls: &mut Walls, queue: u64, core: u32) {
+    let units = walls.units.get(..walls.count).unwrap_or_default();
+    if units.iter().any(|unit| !unit.remaps) {
+        walls.state = Confinement::Memory;
+    }
+    let table = if walls.state == Confinement::Full { walls.interrupts } else { 0 };
+    let seen = |unit: &Unit| spaces::registers(unit.named, REGISTERS).map(Registers);
+    if units.iter().any(|unit| seen(unit).is_none()) {
+        walls.state = Confinement::Unfit;
+        return;
+    }
+    let all = || units.iter().filter_map(seen);
+    if all().any(|unit| unit.begin(walls.root, table, queue).is_none()) {
+        for unit in all() {
+            unit.command(TRANSLATE, false);
+            unit.command(REMAP, false);
+        }
+        walls.state = Confinement::Silent;
+        return;
+    }
+    all().for_each(|unit| unit.report(core));
+}
+
+/// Where this core sees the registers of a unit.
+#[derive(Clone, Copy)]
+struct Registers(u64);
+
+impl Registers {
     /// Returns what can be said of the unit; `None` if it lacks something.
-    fn examine(named: u64, registers: u64) -> Option<Unit> {
+    fn examine(self, named: u64) -> Option<Unit> {
+        let Registers(registers) = self;
         let (basic, more) = (get(registers + CAPABILITIES), get(registers + MORE_CAPABILITIES));
         // There must be more than 64 domains. Writes must not need to be flushed. Commands are
         // queued, and faults must lie where they can be seen.
@@ -262,16 +304,16 @@ impl Unit {
         let (three, four) = (basic >> 9 & 1 == 1, basic >> 10 & 1 == 1);
         let (at, count) = iommu::records(basic);
         let reaches = at + count * iommu::RECORD <= REGISTERS;
-        let unit = Unit { named, registers, four: !three, remaps: more >> 3 & 1 == 1 };
+        let unit = Unit { named, four: !three, remaps: more >> 3 & 1 == 1 };
         (fits && (three || four) && reaches).then_some(unit)
     }
 
     fn read(self, register: u64) -> u32 {
-        cpu::read(self.registers + register)
+        cpu::read(self.0 + register)
     }
 
     fn write(self, register: u64, value: u32) {
-        cpu::write(self.registers + register, value);
+        cpu::write(self.0 + register, value);
     }
 
     /// Waits until `done`; `None` if that takes too long.
@@ -284,7 +326,7 @@ impl Unit {
     fn command(self, bit: u32, on: bool) -> Option<()> {
         let others = self.read(STATUS) & STATES & !bit;
         self.write(COMMAND, others | if on { bit } else { 0 });
-        Unit::wait(|| (self.read(STATUS) & bit != 0) == on)
+        Registers::wait(|| (self.read(STATUS) & bit != 0) == on)
     }
 
     /// Takes the unit over from firmware and switches it on, without a table of interrupts if that
@@ -296,14 +338,14 @@ impl Unit {
                 self.command(bit, false)?;
             }
         }
-        put(self.registers + ROOT, root);
+        put(self.0 + ROOT, root);
         self.command(SET_ROOT, true)?;
-        put(self.registers + QUEUE_TAIL, 0);
-        put(self.registers + QUEUE, queue);
+        put(self.0 + QUEUE_TAIL, 0);
+        put(self.0 + QUEUE, queue);
         self.command(QUEUED, true)?;
         if interrupts != 0 {
             // 256 entries.
-            put(self.registers + INTERRUPTS, interrupts | 7);
+            put(self.0 + INTERRUPTS, interrupts | 7);
             self.command(SET_INTERRUPTS, true)?;
         }
         self.forget(queue, interrupts != 0)?;
@@ -312,10 +354,9 @@ impl Unit {
             self.command(REMAP, true)?;
         }
         const FIRMWARE: u32 = 1 << 31;
-        if get(self.registers + CAPABILITIES) >> 5 & 3 != 0 && self.read(PROTECTED) & FIRMWARE != 0
-        {
+        if get(self.0 + CAPABILITIES) >> 5 & 3 != 0 && self.read(PROTECTED) & FIRMWARE != 0 {
             self.write(PROTECTED, 0);
-            Unit::wait(|| self.read(PROTECTED) & 1 == 0)?;
+            Registers::wait(|| self.read(PROTECTED) & 1 == 0)?;
         }
         Some(())
     }
@@ -333,16 +374,16 @@ impl Unit {
             put(queue + 16 * i as u64, words[0]);
             put(queue + 16 * i as u64 + 8, words[1]);
         }
-        put(self.registers + QUEUE_TAIL, 4 * 16);
-        Unit::wait(|| get(answer) == 1)
+        put(self.0 + QUEUE_TAIL, 4 * 16);
+        Registers::wait(|| get(answer) == 1)
     }
 
     /// Has the unit interrupt the core when it stops something.
     fn report(self, core: u32) {
         self.write(FAULT_CONTROL, 1 << 31);
-        let (at, count) = iommu::records(get(self.registers + CAPABILITIES));
+        let (at, count) = iommu::records(get(self.0 + CAPABILITIES));
         for record in 0..count {
-            iommu::settle(self.registers + at + record * iommu::RECORD);
+            iommu::settle(self.0 + at + record * iommu::RECORD);
         }
         self.write(FAULTS, u32::MAX);
         self.write(FAULT_DATA, STRAY as u32);

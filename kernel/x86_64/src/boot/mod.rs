@@ -20,7 +20,6 @@ use crate::apic::LocalApic;
 use crate::console::{self, announce};
 use crate::fatal::leave;
 use crate::machine::OBSERVING;
-use crate::seat::await_opening;
 use crate::{cpu, handover};
 use acpi::Acpi;
 use core::arch::global_asm;
@@ -57,6 +56,11 @@ unsafe extern "C" {
     static __patches_end: u64;
 }
 
+/// The processor says by this bit of CPUID that it has the register that says which leaks and locks
+/// it has.
+const TELLS: u32 = 1 << 29;
+const CAPABILITIES: u32 = 0x10a;
+
 /// Memory above this is not used: device registers may lie there.
 const MEMORY_END: u64 = 3 << 30;
 
@@ -78,10 +82,11 @@ extern "C" fn kernel_main(address: u64, magic: u32) -> ! {
         Err(refusal) => refuse(refusal),
     };
     pci::quieten(&acpi);
-    announce(Record::Acpi, &[acpi.rsdp, acpi.processors, acpi.io_apics, acpi.hpet]);
+    let [processors, io_apics] = [acpi.madt.processors, acpi.madt.io_apics].map(u64::from);
+    announce(Record::Acpi, &[acpi.rsdp, processors, io_apics, acpi.hpet]);
     // SAFETY: once, at boot.
     unsafe { tables::load() };
-    let mut timer = LocalApic::enable(true);
+    let mut timer = LocalApic::enable();
     let (clock, counter_khz, timer_khz) = match calibrate::calibrate(&acpi, &mut timer) {
         Ok(measured) => measured,
         Err(refusal) => refuse(refusal),
@@ -96,7 +101,6 @@ extern "C" fn kernel_main(address: u64, magic: u32) -> ! {
             if OBSERVING && observed {
                 tables::observe_calls();
             }
-            await_opening();
             crate::screen::running();
             handover::begin()
         }
@@ -146,9 +150,8 @@ fn say_boot() {
 /// Switches on every protection the processor has; returns what it has.
 fn protect() -> u64 {
     let [_, _, basic, basic_edx] = cpu::identify(1);
-    const CAPABILITIES: u32 = 0x10a;
     let [_, extended, more, told] = cpu::identify(7);
-    let tells = told >> 29 & 1 == 1;
+    let tells = told & TELLS != 0;
     let [_, _, _, amd] = cpu::identify(0x8000_0001);
     let [_, _, _, power] = cpu::identify(0x8000_0007);
     let found = [

@@ -86,7 +86,7 @@ struct Messages {
 /// roots, and the buses behind each are numbered from any number on, so all are looked at.
 #[inline(never)]
 fn walk(acpi: &Acpi, visit: &mut dyn FnMut(Function) -> bool) -> Option<Function> {
-    let (first, end) = acpi.buses;
+    let (first, end) = (u64::from(acpi.buses.0), u64::from(acpi.buses.1));
     let size = (end + 1) << 20;
     if acpi.pci != PORTS {
         if acpi.pci.checked_add(size)? > REACH {

@@ -2,7 +2,7 @@
 
 use crate::cpu;
 use crate::percpu::{BOOT_CPU, PerCpu, TSS_BYTES};
-use crate::tables::VECTORS;
+use crate::tables::{STRAY, VECTORS};
 use core::arch::asm;
 
 const STUB_BYTES: u64 = 8;
@@ -12,6 +12,7 @@ const ENTRY_MSR: u32 = 0xc000_0082;
 
 unsafe extern "C" {
     static trap_stubs: u8;
+    static trap_stray: u8;
     static fatal_nmi: u8;
     static fatal_double_fault: u8;
     static fatal_machine_check: u8;
@@ -121,6 +122,7 @@ unsafe fn load_gates() {
         for vector in 0..VECTORS {
             (*idt)[vector as usize] = gate(stubs + vector * STUB_BYTES, 0);
         }
+        (*idt)[STRAY as usize] = gate(&raw const trap_stray as u64, 0);
         // A breakpoint is the one exception a program may raise by an instruction of its own.
         (*idt)[3].low |= 3 << 45;
         (*idt)[2] = gate(&raw const fatal_nmi as u64, 1);

@@ -2,8 +2,9 @@
 //!
 //! The device is `edu` of QEMU, which copies memory as it is told and sends one message. Argument 0
 //! makes this the driver: it takes one step after the other, and a new life goes on with the next
-//! step. Argument 1 makes it the owner of memory and of an interrupt that the driver attacks, which
-//! says at the end what became of them.
+//! step. The other arguments are the places of its own interrupt and of the owner's in the table of
+//! interrupts. Argument 1 makes it the owner of memory and of an interrupt that the driver attacks,
+//! which says at the end what became of them.
 
 #![no_std]
 #![no_main]
@@ -33,18 +34,25 @@ const MESSAGE_DATA: usize = 0x4c;
 
 /// The kernel is linked there.
 const KERNEL: u64 = 0x20_0000;
-/// Where messages are sent to that name an entry of the table of interrupts. The first entry is
-/// that of the copier, because MSI goes before MSI-X, and the second that of the owner's device.
-const OWN_ENTRY: u32 = 0xfee0_0010;
-const OWNERS_ENTRY: u32 = OWN_ENTRY + (1 << 5);
-const NOBODYS_ENTRY: u32 = OWN_ENTRY + (100 << 5);
+/// An entry of the table of interrupts that nobody has.
+const NOBODYS: u64 = 120;
 
 const WORD: u32 = 0x1234_5678;
 const SECRET: u32 = 0x5ec2_e7ed;
 const SEEN: Nanos = Nanos::from_millis(2_900);
 
-fn main(Arguments([role, ..]): Arguments) {
-    let done = if role == 0 { intrude() } else { keep() };
+/// Words of the driver's own memory: the number of the next step, and the address of the memory
+/// that it attacks, which the owner tells it.
+const STEP: usize = 0;
+const ATTACKED: usize = 8;
+
+/// Returns where messages are sent to that name an entry of the table of interrupts.
+fn naming(entry: u64) -> u32 {
+    0xfee0_0010 | (entry as u32) << 5
+}
+
+fn main(Arguments([role, own, owners, _]): Arguments) {
+    let done = if role == 0 { intrude(own, owners) } else { keep() };
     if let Err(errno) = done {
         log!("failed: {errno:?}");
     }
@@ -90,15 +98,14 @@ impl Copier {
     }
 }
 
-fn intrude() -> Result<(), Errno> {
+fn intrude(own_entry: u64, owners_entry: u64) -> Result<(), Errno> {
     let (own, device) = (DmaSegment::attach("own")?, Registers::map("copier")?);
     let copier = Copier { device, configuration: Registers::map("configuration")?, own };
     let interrupt = Event::message("copier", 0)?;
     loop {
-        let step = copier.own.read32(0);
-        copier.own.write32(0, step + 1);
-        // The other segment for devices lies behind.
-        let secret = copier.own.bus_address(0) + copier.own.bytes() as u64;
+        let step = copier.own.read32(STEP);
+        copier.own.write32(STEP, step + 1);
+        let secret = copier.own.read64(ATTACKED);
         match step {
             0 => {
                 copier.within();
@@ -109,11 +116,11 @@ fn intrude() -> Result<(), Errno> {
             2 => copier.copy(KERNEL, BUFFER, 64, IN),
             3 => {
                 copier.within();
-                copier.copy(BUFFER, NOBODYS_ENTRY.into(), 4, OUT);
+                copier.copy(BUFFER, naming(NOBODYS).into(), 4, OUT);
             }
-            4 => copier.aim(OWNERS_ENTRY),
+            4 => copier.aim(naming(owners_entry)),
             5 => {
-                copier.aim(OWN_ENTRY);
+                copier.aim(naming(own_entry));
                 log!("its own interrupt: {:?}", interrupt.wait(Nanos::ZERO));
             }
             _ => return Ok(()),
@@ -123,10 +130,11 @@ fn intrude() -> Result<(), Errno> {
 }
 
 fn keep() -> Result<(), Errno> {
-    let _steps = DmaSegment::attach("own")?;
+    let told = DmaSegment::attach("own")?;
     let secret = DmaSegment::attach("secret")?;
     let interrupt = Event::message("xhci", 0)?;
     secret.write32(0, SECRET);
+    told.write64(ATTACKED, secret.bus_address(0));
     time::sleep_until(SEEN);
     let kept = secret.read32(0) == SECRET;
     log!("{}", if kept { "the memory is as it was" } else { "the memory was overwritten" });
