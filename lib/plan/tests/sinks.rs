@@ -239,3 +239,17 @@ fn a_packet_is_written_before_its_job_is_done() {
     let done = short.jobs.iter().flatten().next().expect("a job").as_ref().expect("a bound").done;
     assert_eq!(short.system().pipes[0].jitter_ns, done.0);
 }
+
+/// A program that asks for something without a pause wakes the bottom half besides.
+#[test]
+fn a_third_program_that_asks_needs_a_bottom_half_that_may_be_woken_so_often() {
+    let pest = "[[process]]\nname = \"pest\"\nprogram = \"spin\"\npriority = 1\n\
+                uses = [\"sink.ask\"]\n\n[[process]]\nname = \"usbd\"";
+    let pest = ("[[process]]\nname = \"usbd\"", pest);
+    bill(&[pest]);
+    let seldom = ("wakes = 2 ", "wakes = 1 ");
+    bill(&[seldom]);
+    let refused = none(&[pest, seldom]);
+    assert!(refused.contains("`usb-sink` may be woken"), "{refused}");
+    assert!(refused.contains("a third program asks, too: write at most `interval"), "{refused}");
+}

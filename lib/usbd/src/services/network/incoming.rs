@@ -6,7 +6,7 @@
 //! The server judges whether frames keep the contract of their pipe. Frames that a device kept
 //! before its reader lent a slot are no messages.
 
-use super::{ALL, State, about, bit, slots};
+use super::{ALL, State, about, begun, bit, slots};
 use crate::platform::Platform;
 use crate::policy::REOPEN;
 use crate::services::clients::Clients;
@@ -14,8 +14,8 @@ use crate::services::judged::{Judge, Judged};
 use crate::told::Pipes;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::network::{
-    Ask, BACK, BEGIN, BEGUN, CAME, DONE, FROM, LEND, LOST_BEFORE, NONSENSE, News, OPENED, OUTSIDE,
-    RECORDS, SLOT_BYTES, SOURCE,
+    Ask, BACK, BEGIN, CAME, DONE, FROM, LEND, LOST_BEFORE, NONSENSE, News, OUTSIDE, RECORDS,
+    SLOT_BYTES, SOURCE,
 };
 use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::cdc_ecm::Ethernet;
@@ -144,9 +144,7 @@ impl Incoming {
             BEGIN => {
                 self.again |= ALL & !self.lent;
                 self.lent = ALL;
-                let mut news = about((BEGUN, 0, DONE), state, now);
-                news.flags |= if state.is_some() { OPENED } else { 0 };
-                Some(news)
+                Some(begun(state, now))
             }
             LEND if mine & !self.lent != 0 => {
                 self.lent |= mine;

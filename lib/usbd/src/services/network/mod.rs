@@ -14,8 +14,8 @@ use crate::slots::Shape;
 use crate::told::Pipes;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::network::{
-    CONNECTED, DONE, FRAME_MAX, FROM, GONE, HOME, News, OPENED, QUEUED, SINK, SLOT_BYTES, SLOTS,
-    SOURCE, STATE, TO,
+    BEGUN, CONNECTED, DONE, FRAME_MAX, FROM, GONE, HOME, News, OPENED, QUEUED, SINK, SLOT_BYTES,
+    SLOTS, SOURCE, STATE, TO,
 };
 use diapason_usb::class::cdc_ecm::{self, DEPTH, Ethernet, NetworkEvent};
 use incoming::Incoming;
@@ -81,6 +81,13 @@ fn about((what, slot, status): (u32, u32, u32), state: Option<&State>, now: Nano
         address,
         flags: if connected { CONNECTED } else { 0 },
     }
+}
+
+/// Returns the answer to a client that begins: whether there is a device, and what is known of it.
+fn begun(state: Option<&State>, now: Nanos) -> News {
+    let mut news = about((BEGUN, 0, DONE), state, now);
+    news.flags |= if state.is_some() { OPENED } else { 0 };
+    news
 }
 
 /// Returns whether a server has frames from the device, and whether it has frames to it.

@@ -3,15 +3,14 @@
 //! A slot is the writer's or the server's. When a device goes, a slot comes back once the
 //! controller has let go of it. The server judges whether frames keep the contract of their pipe.
 
-use super::{State, about, bit, slots};
+use super::{State, about, begun, bit, slots};
 use crate::platform::Platform;
 use crate::services::clients::{Clients, SECOND};
 use crate::services::judged::Judge;
 use crate::told::Pipes;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::network::{
-    Ask, BACK, BEGIN, BEGUN, DONE, DROPPED, NONSENSE, News, OPENED, OUTSIDE, RECORDS, SEND, SINK,
-    SLOTS, TO,
+    Ask, BACK, BEGIN, DROPPED, NONSENSE, News, OUTSIDE, RECORDS, SEND, SINK, SLOTS, TO,
 };
 use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::cdc_ecm::Ethernet;
@@ -121,9 +120,7 @@ impl Outgoing {
         self.left = self.drop_slots(clients, self.left, state, now);
         while let Some(ask) = self.asks.pop() {
             if ask.what == BEGIN {
-                let mut news = about((BEGUN, 0, DONE), state, now);
-                news.flags |= if state.is_some() { OPENED } else { 0 };
-                self.tell(clients, &news);
+                self.tell(clients, &begun(state, now));
             } else if let Err(status) = self.send(class.as_deref_mut(), &ask, now) {
                 // The owner has not changed.
                 let news = self.fate((ask.slot, status), state, now);
