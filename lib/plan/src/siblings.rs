@@ -34,8 +34,8 @@ impl Plant<'_> {
     }
 
     /// Checks that the VCPU of a bottom half may be woken as often as the pipes of its device need:
+    /// by an interrupt and at the end of its pace, and by each ask and at the end of the rest after
     /// it. A reader that begins asks once. A program that is no end asks without a pause.
-    /// it. A reader that begins asks once. A program that is no end of a pipe asks without a pause.
     ///
     /// The interval of the interrupts is enough for one pipe that nobody else asks for.
     pub(crate) fn has_wakes(&self, index: usize, place: usize) -> Result<(), Missing> {
