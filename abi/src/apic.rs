@@ -23,7 +23,7 @@ const FIRST: usize = 44;
 const PROCESSOR: u64 = 0;
 const IO_APIC: u64 = 1;
 const WIDE_PROCESSOR: u64 = 9;
-/// The number by which all processors are addressed: no other number has 8 bits more than this.
+/// The number by which all processors are addressed. Greater ones do not fit into 8 bits.
 const ALL: u64 = 255;
 
 impl Madt {
@@ -108,7 +108,7 @@ mod tests {
     fn write(base: u64, value: u64, locked: bool) -> Option<u64> {
         let mode = |base: u64| (base & ON != 0, base & WIDE != 0);
         let legal = match (mode(base), mode(value)) {
-            // On without an x2APIC leads everywhere but to a state that there is not.
+            // An x2APIC that is off is a state that there is not.
             (_, (false, true)) => false,
             ((true, false) | (false, false), (_, false)) => true,
             ((true, false), (true, true)) => true,

@@ -2,7 +2,7 @@
 
 use crate::can::INTERFACES;
 use crate::settings::{CLIENTS, DATA_RATES, FormingOrder, LINKS, OPENS, ORDER, SERVES, STREAMS};
-use crate::source::{SHAPES, SOURCES, is_used};
+use crate::source::{PipeSource, SHAPES, SOURCES, is_used};
 use crate::threads::{
     Home, LINK, SENDERS, ServiceKind, TUNE, WORDS, homes, interfaces, seats, services,
 };
@@ -41,13 +41,16 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
     let links = setting(LINKS).len().min(LINK.len());
     let streams = setting(STREAMS).len().min(stream::DATA.len());
     let shapes = setting(SHAPES);
+    let has_pipe = move |source: &PipeSource| {
+        shapes.get(source.number() - can::CHANNELS).is_some_and(|word| *word != 0)
+    };
     let own = [(Device, CONTROLLER), (Segment, RINGS), (Segment, BUFFERS)];
     let vcpus = homes(setting).map(|home| (Vcpu, home.vcpu));
     let shared = seats(setting).flat_map(move |(kind, seat)| {
         let home = &kind.homes()[seat];
         let given = home.asked.iter().chain(home.ready).map(|name| (Semaphore, *name));
         let segments = kind.segments(seat).iter().map(|name| (Segment, *name));
-        segments.chain(given).filter(move |(_, name)| is_used(kind, name, shapes))
+        segments.chain(given).filter(move |(_, name)| is_used(kind, name, has_pipe))
     });
     let ends = (0..links).flat_map(|number| {
         let [asks, done, asked] = link::NAMES[number];

@@ -192,15 +192,14 @@ pub fn piped(kind: ServiceKind, shapes: &[u64]) -> usize {
     own.filter(|(_, word)| **word != 0).count()
 }
 
-/// Returns whether a server with these words of the setting [`SHAPES`] uses an object of a kind of
-/// devices. An object of one direction only is not there if all pipes go the other way.
-pub(crate) fn is_used(kind: ServiceKind, object: &str, shapes: &[u64]) -> bool {
+/// Returns whether a server uses an object of a kind of devices, if these sources have pipes. An
+/// object of one direction only is not there if all pipes go the other way.
+pub fn is_used(kind: ServiceKind, object: &str, has_pipe: impl Fn(&PipeSource) -> bool) -> bool {
     let has_it = |source: &PipeSource| source.objects().any(|name| name == object);
-    let own = || (0..).zip(&SOURCES).filter(|(_, source)| source.kind == kind);
-    let has_pipe = |place: usize| shapes.get(place).is_some_and(|word| *word != 0);
-    let is_left = own().any(|(place, _)| has_pipe(place))
-        && own().any(|(_, source)| has_it(source))
-        && !own().any(|(place, source)| has_pipe(place) && has_it(source));
+    let own = || SOURCES.iter().filter(|source| source.kind == kind);
+    let is_left = own().any(&has_pipe)
+        && own().any(has_it)
+        && !own().any(|source| has_pipe(source) && has_it(source));
     !is_left
 }
 
@@ -246,7 +245,6 @@ impl MessageShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     #[test]
     fn a_source_is_found_by_its_kind_and_by_its_number() {
@@ -273,19 +271,15 @@ mod tests {
 
     #[test]
     fn objects_of_the_other_direction_are_not_used() {
-        let of_pipes = |sources: &[PipeSource]| {
-            let word = |source: &PipeSource| u64::from(sources.contains(source));
-            SOURCES.iter().map(word).collect::<Vec<u64>>()
-        };
-        let uses = |shapes: &[u64]| {
+        let uses = |piped: &[PipeSource]| {
             let all = [network::FROM.data, network::TO.data, network::TO.ready, network::ASKED];
-            all.map(|name| is_used(ServiceKind::Networks, name, shapes))
+            all.map(|name| is_used(ServiceKind::Networks, name, |source| piped.contains(source)))
         };
         assert_eq!(uses(&[]), [true; 4]);
-        assert_eq!(uses(&of_pipes(&[network::SOURCE, network::SINK])), [true; 4]);
-        assert_eq!(uses(&of_pipes(&[network::SOURCE])), [true, false, false, true]);
-        assert_eq!(uses(&of_pipes(&[network::SINK])), [false, true, true, true]);
-        assert_eq!(uses(&of_pipes(&[disk::SOURCE])), [true; 4]);
+        assert_eq!(uses(&[network::SOURCE, network::SINK]), [true; 4]);
+        assert_eq!(uses(&[network::SOURCE]), [true, false, false, true]);
+        assert_eq!(uses(&[network::SINK]), [false, true, true, true]);
+        assert_eq!(uses(&[disk::SOURCE]), [true; 4]);
     }
 
     #[test]

@@ -50,21 +50,14 @@ pub(crate) fn worst(system: &System, name: &str) -> Option<Nanos> {
 /// Returns the longest time for which a bottom half holds its lock: its work, and that of as many
 /// messages as can have come if all that was queued has ended.
 pub(crate) fn held(system: &System, home: &Home) -> Nanos {
-    let mut sources = SOURCES.iter().filter(|source| source.home.vcpu == home.vcpu).peekable();
-    let most = match sources.peek() {
-        Some(first) => {
-            // A device may have a pipe in each direction.
-            let is_piped = |source: &&PipeSource| {
-                let pipes = system.pipes.iter();
-                pipes.filter_map(PipeSpec::source).any(|other| other.pipe == source.pipe)
-            };
-            let first = first.attributes.transfer.1;
-            sources
-                .filter(is_piped)
-                .map(|source| source.attributes.transfer.1)
-                .sum::<usize>()
-                .max(first)
-        }
+    let sources = || SOURCES.iter().filter(|source| source.home.vcpu == home.vcpu);
+    let is_piped = |source: &&PipeSource| {
+        system.pipes.iter().filter_map(PipeSpec::source).any(|piped| piped == *source)
+    };
+    let queued = |source: &PipeSource| source.attributes.transfer.1;
+    let most = match sources().next() {
+        // A device may have a pipe in each direction.
+        Some(first) => sources().filter(is_piped).map(queued).sum::<usize>().max(queued(first)),
         // Those of a `gs_usb` interface have one message each.
         None => kvaser::TRANSFER.1 * (kvaser::TRANSFER.0 / kvaser::MESSAGE),
     };

@@ -46,6 +46,7 @@ mod supplies;
 mod traffic;
 pub mod tuned;
 mod verdict;
+mod wakes;
 
 pub use assumed::{Assumed, AssumedVcpu};
 pub use boot::{Cleared, Unproved};

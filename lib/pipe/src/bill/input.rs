@@ -402,7 +402,7 @@ const fn looks(user: &User<'_>) -> Spaced {
     Spaced { gap, ahead: Nanos::ZERO }
 }
 
-/// Two batches one after the other: the least time in which all is done that came in it.
+/// Returns the least time in which all is done that came in it, whatever the budget that is left.
 fn until_done(
     service: &dyn Service,
     found: Found,

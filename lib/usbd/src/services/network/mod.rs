@@ -14,9 +14,11 @@ use crate::slots::Shape;
 use crate::told::Pipes;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::network::{
-    BEGUN, CONNECTED, DONE, FRAME_MAX, FROM, GONE, HOME, News, OPENED, QUEUED, SINK, SLOT_BYTES,
-    SLOTS, SOURCE, STATE, TO,
+    BEGUN, CONNECTED, DONE, FRAME_MAX, FROM, GONE, HOME, News, OPENED, QUEUED, SLOT_BYTES, SLOTS,
+    STATE, TO,
 };
+use diapason_contract::source::{PipeSource, is_used};
+use diapason_contract::threads::ServiceKind;
 use diapason_usb::class::cdc_ecm::{self, DEPTH, Ethernet, NetworkEvent};
 use incoming::Incoming;
 use outgoing::Outgoing;
@@ -90,12 +92,6 @@ fn begun(state: Option<&State>, now: Nanos) -> News {
     news
 }
 
-/// Returns whether a server has frames from the device, and whether it has frames to it.
-fn ways(pipes: &Pipes) -> [bool; 2] {
-    let piped = [SOURCE, SINK].map(|source| pipes.shape(source.number()).is_some());
-    if piped == [false; 2] { [true; 2] } else { piped }
-}
-
 impl<P: Platform> Network<P> {
     /// Returns the service without a device, and the semaphores that it gives.
     ///
@@ -105,7 +101,9 @@ impl<P: Platform> Network<P> {
         platform: &P,
         pipes: &Pipes,
     ) -> Result<(Network<P>, &'static [&'static str]), Errno> {
-        let [comes, goes] = ways(pipes);
+        let has_pipe = |source: &PipeSource| pipes.shape(source.number()).is_some();
+        let [comes, goes] =
+            [FROM, TO].map(|names| is_used(ServiceKind::Networks, names.data, has_pipe));
         let memory = |way: bool, name| way.then(|| platform.memory(name)).transpose();
         let memories = [memory(comes, FROM.data)?, memory(goes, TO.data)?];
         let second = if comes { 1 << 1 } else { 1 };
