@@ -20,7 +20,7 @@ use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::NotPlugged;
 use diapason_devices::instrument::{self, Instrument};
 use diapason_devices::kvaser::{Hydra, Identity};
-use diapason_devices::network::Adapter;
+use diapason_devices::network::{Adapter, DatagramEnd};
 use diapason_devices::sensor::{self, Sensor};
 use diapason_devices::servo::Servo;
 use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
@@ -31,7 +31,8 @@ use diapason_sim::{
     PluggedController, Tap, Upset,
 };
 use diapason_system::{
-    CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus, UsbModel, UsbPlug,
+    CanTraffic, FaultKind, FaultTarget, InjectedFault, SocketAddress, System, UsbBus, UsbModel,
+    UsbPlug,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -97,7 +98,14 @@ pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn UsbDevice>> {
             Some(Box::new(Instrument::new(plug.gap_ns.map_or(instrument::PERIOD, Nanos))))
         }
         UsbModel::Network => {
-            let adapter = Adapter::default().taking(plug.takes_ns.map_or(Nanos::ZERO, Nanos));
+            let end = |it: &SocketAddress| DatagramEnd {
+                mac: it.mac,
+                socket: SocketAddrV4::new(it.address.into(), it.port),
+                from_port: it.answers.unwrap_or(NOBODY),
+            };
+            let ends = plug.datagrams.iter().map(end).collect();
+            let takes = plug.takes_ns.map_or(Nanos::ZERO, Nanos);
+            let adapter = Adapter::default().taking(takes).with_datagrams(ends);
             Some(Box::new(match plug.gap_ns {
                 Some(gap) => adapter.with_frames(Nanos(gap)),
                 None => adapter,
@@ -293,7 +301,8 @@ pub fn cards(
     faults: &[InjectedFault],
     wire: impl Fn(usize) -> Option<EthernetWire>,
 ) -> Functions {
-    let speed = system.adapters.iter().map(|adapter| adapter.speed).min();
+    let cards = system.adapters.iter().filter(|adapter| adapter.card().is_some());
+    let speed = cards.map(|adapter| adapter.speed).min();
     let shared = EthernetWire::new(speed.unwrap_or(1_000));
     let cards = system.devices.iter().enumerate().filter(|(_, device)| {
         matches!(device.location, diapason_abi::archive::Location::Pci(pci) if pci.class == CARD)
@@ -312,7 +321,7 @@ const NOBODY: u16 = 9;
 
 /// Returns the stranger who floods an adapter.
 fn flood(system: &System, fault: &InjectedFault) -> Option<Flood> {
-    let adapter = system.adapters.iter().find(|it| it.device == fault.target)?;
+    let adapter = system.adapters.iter().find(|it| it.card() == Some(fault.target))?;
     let datagram = UdpFrame {
         source_mac: [2, 0, 0, 0xff, 0xff, 0xff],
         destination_mac: adapter.mac,

@@ -3,16 +3,19 @@
 use crate::support::{Random, hostile, read, write};
 use diapason_abi::Nanos;
 use diapason_devices::network::{
-    ADDRESS, Adapter, FRAMES, IN, NEWS, NUMBER_AT, NUMBERED, OUT, PACKET, PEER, PEER_ADDRESS,
-    TIME_AT, VENDORS, numbered,
+    ADDRESS, Adapter, DATAGRAM_NUMBER_AT, DATAGRAM_TIME_AT, DatagramEnd, FRAMES, IN, NEWS,
+    NUMBER_AT, NUMBERED, OUT, PACKET, PEER, PEER_ADDRESS, TIME_AT, VENDORS, numbered,
 };
 use diapason_devices::{Handshake, Stall, UsbDevice};
+use diapason_ether::UdpFrame;
 use diapason_usb::Setup;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol,
     EthernetRepr, Icmpv4Packet, Icmpv4Repr, IpProtocol, Ipv4Address, Ipv4Packet, Ipv4Repr,
 };
+
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 const HOST: Ipv4Address = Ipv4Address::new(10, 0, 2, 15);
 const HOST_ADDRESS: EthernetAddress = EthernetAddress(ADDRESS);
@@ -170,6 +173,53 @@ fn numbered_frames_come_one_by_one_while_the_interface_is_open() {
     assert_eq!((frame[100], frame[255]), (107, 6), "the rest counts up from the number");
     adapter.reset(Nanos(period.0 * 105));
     assert_eq!(adapter.next_change(), Nanos::FOREVER);
+}
+
+/// Datagrams go to each socket in its turn, as `netd` and its sockets take them. Answers end here;
+/// what is for another port gets the answer of a computer that has no such port.
+#[test]
+fn datagrams_go_to_each_socket_in_turn() {
+    let end = |port| DatagramEnd {
+        mac: ADDRESS,
+        socket: SocketAddrV4::new(Ipv4Addr::new(10, 0, 2, 15), port),
+        from_port: 9_000,
+    };
+    let period = Nanos::from_micros(500);
+    let ends = vec![end(4_000), end(5_000)];
+    let mut adapter = Adapter::default().with_frames(period).with_datagrams(ends);
+    open(&mut adapter, 0b1110);
+    for number in 0..6 {
+        let at = Nanos(period.0 * (1 + number));
+        let frame = receive(&mut adapter).unwrap();
+        let word = |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().unwrap());
+        assert_eq!((word(DATAGRAM_NUMBER_AT), word(DATAGRAM_TIME_AT)), (number / 2, at.0));
+        let port = if number % 2 == 0 { 4_000_u16 } else { 5_000 };
+        assert_eq!(frame[36..38], port.to_be_bytes());
+        assert_eq!(
+            (frame.len(), frame[58], frame[59]),
+            (NUMBERED, number as u8 / 2, 1 ^ frame[58])
+        );
+    }
+    let answer = |port| {
+        let frame = UdpFrame {
+            source_mac: ADDRESS,
+            destination_mac: PEER_ADDRESS,
+            tag: None,
+            source: SocketAddrV4::new(Ipv4Addr::new(10, 0, 2, 15), 4_000),
+            destination: SocketAddrV4::new(PEER.into(), port),
+            checksum: false,
+        };
+        let mut bytes = vec![0; 100];
+        let length = frame.write(&[1, 2, 3], &mut bytes).unwrap();
+        bytes.truncate(length);
+        bytes
+    };
+    let (now, next) = (Nanos(period.0 * 6), Nanos(period.0 * 7));
+    send(&mut adapter, now, &answer(9_000));
+    assert_eq!((adapter.answers(), adapter.next_change()), (1, next), "nobody answers an answer");
+    send(&mut adapter, now, &answer(9_001));
+    assert_eq!(adapter.answers(), 1);
+    assert!(adapter.next_change() < next, "there is no such port");
 }
 
 #[test]

@@ -129,7 +129,10 @@ impl SocketPromise {
             let UdpPort { name, number, process, adapter, .. } = socket;
             let bound = socketed.bill().map(|bill| SocketBound {
                 whole_ns: bill.total.0,
-                seen_ns: (bill.value(What::BottomHalf) + bill.value(What::User)).0,
+                seen_ns: [What::BottomHalf, What::Driver, What::User]
+                    .iter()
+                    .map(|what| bill.value(*what).0)
+                    .sum(),
                 slots: bill.slots,
             });
             let server = system.adapters[*adapter].driver.into();
@@ -276,8 +279,9 @@ pub struct AdapterPromise {
     pub name: String,
     /// The number of the adapter on its host.
     pub number: u8,
-    /// The place of its server in the description.
+    /// The place of its server in the description, and of the process that sends.
     pub server: u64,
+    pub sender: Option<u64>,
     /// Whether the bill of a socket relies on it.
     pub relied: bool,
     /// The speed of its link, in Mbit/s.
@@ -293,9 +297,10 @@ impl AdapterPromise {
         let promise = |(place, adapter): (usize, &EthernetAdapter)| {
             let mut sockets = system.sockets.iter().zip(&plan.sockets);
             AdapterPromise {
-                name: system.devices[adapter.device].name.clone(),
+                name: adapter.name().to_owned(),
                 number: adapter.number,
                 server: adapter.driver.into(),
+                sender: adapter.sender().map(u64::from),
                 speed: adapter.speed,
                 guard_ns: GateTerms::of(
                     system.processes[usize::from(adapter.driver)].setting(GATES_SETTING),
@@ -377,6 +382,12 @@ impl AdapterPromise {
         let count = move |value: fn(&FrameReport) -> u64| {
             move |it: &AdapterPromise| it.row(outcome).map(|row| value(&row.last))
         };
+        let sends = move |value: fn(&FrameReport) -> u64| {
+            move |it: &AdapterPromise| {
+                let row = find(outcome, it.sender?, FrameEnd::Adapter, it.number);
+                row.map(|row| value(&row.last))
+            }
+        };
         Columns::<AdapterPromise>::default()
             .left(("adapter", "adapter"), |it| it.name.clone())
             .left(("server", "server"), |it| names.process(it.server))
@@ -387,8 +398,8 @@ impl AdapterPromise {
             })
             .right(("beyond its rate", "outside"), count(|it| it.outside))
             .json("link_mbit", count(|it| it.link.into()))
-            .right(("sent", "sent"), count(|it| it.sent))
-            .right(("refused to send", "foreign"), count(|it| it.foreign))
+            .right(("sent", "sent"), sends(|it| it.sent))
+            .right(("refused to send", "foreign"), sends(|it| it.foreign))
     }
 }
 

@@ -9,12 +9,13 @@ use diapason_system::{System, UdpPort};
 use serde_json::{Value, json};
 
 /// The items of a bill, with their columns.
-const ITEMS: [(What, &str); 6] = [
+const ITEMS: [(What, &str); 7] = [
     (What::Request, "wait"),
     (What::Bus, "wire"),
     (What::Moderation, "moderation"),
     (What::TopHalf, "top half"),
     (What::BottomHalf, "bottom half"),
+    (What::Driver, "netd"),
     (What::User, "program"),
 ];
 
@@ -24,12 +25,18 @@ impl View<'_> {
         if system.sockets.is_empty() {
             return String::new();
         }
+        let bills = || self.sockets.iter().filter_map(Socketed::bill);
+        // Only sockets of USB devices have a thread of the server between.
+        let is_there = |(what, _): &&(What, &str)| {
+            *what != What::Driver || bills().any(|bill| bill.item(*what).is_some())
+        };
+        let items: Vec<(What, &str)> = ITEMS.iter().filter(is_there).copied().collect();
         let mut columns = vec![("socket", Align::Left)];
-        columns.extend(ITEMS.map(|(_, name)| (name, Align::Right)));
+        columns.extend(items.iter().map(|(_, name)| (*name, Align::Right)));
         columns.extend(["bound", "wanted", "waiting", "quota"].map(|name| (name, Align::Right)));
         let mut table = TextTable::new(&columns);
         for (socket, socketed) in system.sockets.iter().zip(&self.sockets) {
-            table.row(cells(socket, socketed));
+            table.row(cells(socket, socketed, &items));
         }
         let unpromised = self.sockets.iter().any(|it| matches!(it, Socketed::Unpromised));
         let besides = if unpromised { "a socket without `period`, nor of " } else { "" };
@@ -59,12 +66,12 @@ impl View<'_> {
     }
 }
 
-fn cells(socket: &UdpPort, socketed: &Socketed) -> Vec<String> {
+fn cells(socket: &UdpPort, socketed: &Socketed, items: &[(What, &str)]) -> Vec<String> {
     let nothing = || "-".to_owned();
     let bill = socketed.bill();
     let mut cells = vec![socket.name.clone()];
-    cells.extend(ITEMS.map(|(what, _)| {
-        let item = bill.and_then(|bill| bill.item(what));
+    cells.extend(items.iter().map(|(what, _)| {
+        let item = bill.and_then(|bill| bill.item(*what));
         item.map_or_else(nothing, |item| human(item.value.0))
     }));
     let bound = match socketed {

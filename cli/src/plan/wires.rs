@@ -142,8 +142,7 @@ fn written(end: WireEnd, hosts: &Hosts) -> String {
     match end {
         WireEnd::Adapter { host, adapter } => {
             let host = &hosts.hosts[host];
-            let device = host.system.adapters[adapter].device;
-            format!("{}:{}", host.name, host.system.devices[device].name)
+            format!("{}:{}", host.name, host.system.adapters[adapter].name())
         }
         WireEnd::Port { switch, port } => format!("{}:{}", hosts.switches[switch].name, port + 1),
     }

@@ -20,6 +20,13 @@ pub(super) const fn card(host: usize, device: usize) -> usize {
     host * DEVICES + device
 }
 
+/// Returns that number of an adapter at a wire, which is a card.
+fn card_of(systems: &[&System], host: usize, adapter: usize) -> usize {
+    let device = systems[host].adapters[adapter].card();
+    // Only cards have wires.
+    card(host, device.unwrap_or(DEVICES - 1))
+}
+
 /// Returns the host, and the device there, of the adapter with this number.
 pub(super) const fn place(card: usize) -> (usize, usize) {
     (card / DEVICES, card % DEVICES)
@@ -34,7 +41,7 @@ pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNe
     for link in &joints.ethernet {
         let jacks = link.ends.map(|end| match end {
             WireEnd::Adapter { host, adapter } => {
-                EthernetJack::Card(card(host, systems[host].adapters[adapter].device))
+                EthernetJack::Card(card_of(systems, host, adapter))
             }
             WireEnd::Port { switch, port } => EthernetJack::Port { switch, port },
         });
@@ -43,10 +50,10 @@ pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNe
         network.pull(times.collect());
         for gates in &link.gates {
             if let WireEnd::Adapter { host, adapter } = gates.end {
-                let device = systems[host].adapters[adapter].device;
                 let time = joints.times.iter().find_map(|it| it.at(&link.name));
                 let time = time.map(|(leads, error)| (joints.world(leads), error));
-                let books = GatedBooks::new(card(host, device), gates.list.clone(), time);
+                let number = card_of(systems, host, adapter);
+                let books = GatedBooks::new(number, gates.list.clone(), time);
                 let own = joints.steps.iter().filter(|(end, _)| *end == gates.end);
                 network.gate(books.in_step(own.map(|(_, span)| *span).collect()));
             }

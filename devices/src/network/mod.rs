@@ -1,14 +1,17 @@
 //! A network device of two configurations: the first in a vendor's own way (as RNDIS, without what
 //! is behind it), the second with whole Ethernet frames (CDC-ECM). On its network is one computer,
-//! which answers, and which may send numbered frames by itself.
+//! which answers, and which may send numbered frames or datagrams by itself.
 
+mod datagrams;
 mod peer;
 
+pub use datagrams::{DATAGRAM_BYTES, DATAGRAM_NUMBER_AT, DATAGRAM_TIME_AT, DatagramEnd};
 pub use peer::{PEER, PEER_ADDRESS};
 
 use crate::descriptors::Descriptors;
 use crate::device::{Answer, Handshake, Stall, UsbDevice};
 use crate::standard::{EndpointStatus, Standard};
+use datagrams::Datagrams;
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::setup::descriptor_type::CLASS_INTERFACE;
@@ -74,7 +77,9 @@ pub struct Adapter {
     standard: Standard,
     filter: u16,
     peer: Peer,
-    /// The computer sends a numbered frame each `period`, the next one at `next`.
+    /// The sockets of the host to which the computer sends, if it sends datagrams.
+    datagrams: Datagrams,
+    /// The computer sends a numbered frame, or a datagram, each `period`, the next one at `next`.
     period: Nanos,
     next: Nanos,
     number: u64,
@@ -99,6 +104,7 @@ impl Default for Adapter {
             standard: Standard::new(descriptors()),
             filter: 0,
             peer: Peer::new(),
+            datagrams: Datagrams::default(),
             period: Nanos::FOREVER,
             next: Nanos::FOREVER,
             number: 0,
@@ -119,6 +125,20 @@ impl Adapter {
     #[must_use]
     pub fn with_frames(self, period: Nanos) -> Adapter {
         Adapter { period: period.max(Nanos(1)), ..self }
+    }
+
+    /// Returns it with a computer that sends datagrams to these sockets in turn, and no other
+    /// frames by itself.
+    #[must_use]
+    pub fn with_datagrams(mut self, ends: Vec<DatagramEnd>) -> Adapter {
+        self.datagrams.ends = ends;
+        self
+    }
+
+    /// Returns how many answers to datagrams came.
+    #[must_use]
+    pub fn answers(&self) -> u64 {
+        self.datagrams.answers
     }
 
     /// Returns it with room for a frame so long after that was offered.
@@ -178,6 +198,9 @@ impl Adapter {
         let frame = std::mem::take(&mut self.begun);
         if frame.len() > FRAME_MAX {
             self.dropped += 1;
+            return;
+        }
+        if self.datagrams.takes(&frame) {
             return;
         }
         for answer in self.peer.hear(now, frame) {
@@ -287,7 +310,8 @@ impl UsbDevice for Adapter {
 
     fn advance(&mut self, now: Nanos) {
         while self.next <= now && self.next < Nanos::FOREVER {
-            self.keep(self.next, numbered(self.number, self.next));
+            let datagram = self.datagrams.frame(self.number, self.next);
+            self.keep(self.next, datagram.unwrap_or_else(|| numbered(self.number, self.next)));
             self.number += 1;
             self.next += self.period;
         }

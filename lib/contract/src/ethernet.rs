@@ -1,5 +1,6 @@
 //! Ethernet: names and layouts that the server `netd`, programs with sockets, and descriptions
-//! share. A process of `netd` drives one adapter. A socket has a number of its own on its host.
+//! share. A process of `netd` drives one card, or has one direction of a USB network device. A
+//! socket has a number of its own on its host.
 
 use diapason_abi::{Key, PAGE};
 use diapason_state::plain;
@@ -13,7 +14,7 @@ pub const ADAPTERS: usize = 4;
 /// Most sockets of a host.
 pub const SOCKETS: usize = 16;
 
-/// Names of what belongs to an adapter.
+/// Names of what belongs to an adapter. A USB network device has only the first.
 #[derive(Clone, Copy, Debug)]
 pub struct AdapterNames {
     pub device: &'static str,
@@ -257,29 +258,67 @@ impl<'a> GateTerms<'a> {
     }
 }
 
-/// The settings of `netd` for its adapter.
+/// The settings of a process of `netd` for its adapter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AdapterTerms {
     /// The number of the adapter on its host.
     pub number: u8,
-    /// The address that the adapter gets.
+    /// The address of the adapter.
     pub mac: [u8; 6],
-    /// The least distance of two interrupts that the adapter keeps, in ns.
-    pub moderation_ns: u64,
+    pub part: AdapterPart,
+}
+
+/// The part of an adapter's work that a process of `netd` does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AdapterPart {
+    /// The process drives a card, and does all.
+    Card {
+        /// The least distance of two interrupts that the card keeps, in ns.
+        moderation_ns: u64,
+    },
+    /// The process reads the pipe from a USB network device.
+    Comes,
+    /// The process writes the pipe to a USB network device: one frame of at most so many bytes in
+    /// this time, in ns.
+    Goes { period_ns: u64, bytes: u16 },
+}
+
+/// The place of the bytes of a frame behind the number of a part.
+const PART_BYTES: u32 = 8;
+
+impl AdapterPart {
+    const fn words(self) -> [u64; 2] {
+        match self {
+            AdapterPart::Card { moderation_ns } => [0, moderation_ns],
+            AdapterPart::Comes => [1, 0],
+            AdapterPart::Goes { period_ns, bytes } => [(bytes as u64) << PART_BYTES | 2, period_ns],
+        }
+    }
+
+    const fn of([part, value]: [u64; 2]) -> Option<AdapterPart> {
+        match part & 0xff {
+            0 => Some(AdapterPart::Card { moderation_ns: value }),
+            1 => Some(AdapterPart::Comes),
+            2 => Some(AdapterPart::Goes { period_ns: value, bytes: (part >> PART_BYTES) as u16 }),
+            _ => None,
+        }
+    }
 }
 
 impl AdapterTerms {
     /// Returns the numbers of the setting.
     #[must_use]
-    pub const fn words(&self) -> [u64; 3] {
-        [self.number as u64, of_mac(self.mac), self.moderation_ns]
+    pub const fn words(&self) -> [u64; 4] {
+        let [part, value] = self.part.words();
+        [self.number as u64, of_mac(self.mac), part, value]
     }
 
     /// Reads the numbers of the setting.
     #[must_use]
     pub fn of(words: &[u64]) -> Option<AdapterTerms> {
-        let [number, mac, moderation_ns] = *words else { return None };
-        Some(AdapterTerms { number: number as u8, mac: to_mac(mac), moderation_ns })
+        let [number, mac, part, value] = *words else { return None };
+        let part = AdapterPart::of([part, value])?;
+        Some(AdapterTerms { number: number as u8, mac: to_mac(mac), part })
     }
 }
 
@@ -319,8 +358,12 @@ pub struct SocketTerms {
     pub quota: u16,
     /// The place where datagrams go, if the socket sends.
     pub peer: Option<Peer>,
+    /// Whether the server looks for frames to send by itself, and nobody tells it of any.
+    pub is_polled: bool,
 }
 
+/// The bit that says that the server looks for frames by itself.
+const POLLED: u64 = 1 << 5;
 /// The bit that says that frames have a tag, and the place of the priority in it.
 const TAGGED: u64 = 1 << 1;
 const PRIORITY: u32 = 2;
@@ -349,7 +392,8 @@ impl SocketTerms {
             Some(priority) => TAGGED | (priority as u64 & 7) << PRIORITY,
             None => 0,
         };
-        let flags = (self.adapter as u64) << 8 | tag | self.real_time as u64;
+        let polled = if self.is_polled { POLLED } else { 0 };
+        let flags = (self.adapter as u64) << 8 | polled | tag | self.real_time as u64;
         let number = own << 32 | (self.port as u64) << 16 | flags;
         let mac = (self.quota as u64) << 48 | of_mac(self.mac);
         let (to, by) = match self.peer {
@@ -374,6 +418,7 @@ impl SocketTerms {
             address: ((own >> 32) as u32).to_be_bytes(),
             mac: to_mac(*mac),
             quota: (mac >> 48) as u16,
+            is_polled: own & POLLED != 0,
             peer: (to >> 63 != 0).then(|| Peer {
                 address: ((to >> 16) as u32).to_be_bytes(),
                 port: *to as u16,
@@ -399,9 +444,16 @@ mod tests {
     #[test]
     fn terms_survive_their_words() {
         let mac = [2, 0, 0xff, 1, 0x80, 9];
-        let adapter = AdapterTerms { number: 3, mac, moderation_ns: 220_000 };
-        assert_eq!(AdapterTerms::of(&adapter.words()), Some(adapter));
-        assert_eq!(AdapterTerms::of(&[]), None);
+        let parts = [
+            AdapterPart::Card { moderation_ns: 220_000 },
+            AdapterPart::Comes,
+            AdapterPart::Goes { period_ns: 4_000_000, bytes: 1_514 },
+        ];
+        for part in parts {
+            let adapter = AdapterTerms { number: 3, mac, part };
+            assert_eq!(AdapterTerms::of(&adapter.words()), Some(adapter));
+        }
+        assert_eq!((AdapterTerms::of(&[]), AdapterTerms::of(&[3, 1, 3, 0])), (None, None));
         let peer = Peer { address: [255, 0, 0, 1], port: 65_535, mac: [0xfe; 6] };
         let first = SocketTerms {
             name: Key::new("commands"),
@@ -414,9 +466,10 @@ mod tests {
             mac: [0xfe, 1, 2, 3, 4, 0xff],
             quota: 128,
             peer: Some(peer),
+            is_polled: true,
         };
         let second = SocketTerms { peer: None, real_time: false, number: 0, port: 1, ..first };
-        let second = SocketTerms { priority: None, ..second };
+        let second = SocketTerms { priority: None, is_polled: false, ..second };
         let words = [first.words(), second.words()].concat();
         assert!(SocketTerms::all(&words).eq([first, second]));
         let rest = SocketTerms { port: REST, ..second };

@@ -45,6 +45,7 @@ pub mod states;
 mod supplies;
 mod traffic;
 pub mod tuned;
+mod usb_sockets;
 mod verdict;
 mod wakes;
 

@@ -218,9 +218,9 @@ impl Plant<'_> {
     pub(crate) fn input_of(&self, index: usize, inbound: &Inbound) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
         self.reads_no_other(index)?;
-        let work = self.work_of_end(pipe)? + self.asks(pipe);
-        let supply = self.joined(index, inbound)?;
         let (home, process) = self.end(pipe)?;
+        let work = self.work_of_end(pipe)? + self.asks(pipe) + self.passes_on(process);
+        let supply = self.joined(index, inbound)?;
         let reader = home.reporting(process, &supply);
         let (wake, taking) = self.wakes(pipe)?;
         let with_help = |help: Nanos| {
@@ -296,7 +296,12 @@ impl Plant<'_> {
             None => self.system.pipes[usize::from(chain.from)].ends_at(process),
         };
         let chains = self.system.chains.iter().filter(ends_with).count();
-        Reporting::new(service, &self.calls).of_ends((ends + chains).max(1) as u64)
+        let ends = (ends + chains).max(1) as u64;
+        match self.adapter_records(process) {
+            None => Reporting::new(service, &self.calls).of_ends(ends),
+            // It has a report of its own on the adapter, at another time.
+            Some(records) => Reporting::saying(service, &self.calls, records).of_ends(ends + 1),
+        }
     }
 
     /// Checks that the thread at the end of a pipe reads no other pipe. It would be at a message of

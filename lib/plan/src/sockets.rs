@@ -1,8 +1,9 @@
 //! The bill of every UDP socket: from the beginning of a datagram on the wire until its program is
 //! done with it, and the frames that may wait meanwhile.
 //!
-//! A socket is an input pipe: the wire is its bus, and frames of everybody pass it. A descriptor of
-//! the adapter's ring is a request. Without one a frame is lost, so there have to be enough.
+//! A socket of a card is an input pipe: the wire is its bus, and frames of everybody pass it. A
+//! descriptor of the card's ring is a request. Without one a frame is lost, so there have to be
+//! enough. A socket of a USB network device is the end of the pipe from that.
 
 use crate::human;
 use crate::missing::{self, Missing};
@@ -15,11 +16,13 @@ use diapason_contract::ethernet::{
     ADAPTER_NAMES, RECEIVE, RECEIVE_FRAME, RING, TAKE, WatchTerms, moderation,
 };
 use diapason_pipe::bill::{
-    Basis, Bill, Interrupts, Stage, StageTimes, Stages, Taking, Telling, Traffic, Transfers, User,
-    What, input,
+    Basis, Bill, BillRefusal, Interrupts, Stage, StageTimes, Stages, Taking, Telling, Traffic,
+    Transfers, User, What, input,
 };
 use diapason_pipe::size::Bucket;
-use diapason_system::{Diagnostics, EthernetAdapter, Place, ServerSpec, System, UdpPort};
+use diapason_system::{
+    AdapterDevice, Diagnostics, EthernetAdapter, Place, ServerSpec, System, UdpPort,
+};
 
 /// Bytes on the wire of the longest frame and of the shortest: preamble, checksum and gap included.
 const LONGEST: u64 = 1_538;
@@ -51,9 +54,8 @@ pub(crate) fn sockets(plant: &Plant<'_>) -> Vec<Socketed> {
     let of = |socket: &UdpPort| {
         let Some(period) = socket.period_ns else { return Socketed::Unpromised };
         match plant.bill_of_socket(socket, Nanos(period)) {
-            Ok(Ok(bill)) => Socketed::Bounded(Box::new(bill)),
-            Ok(Err(refusal)) => Socketed::Unbounded(NoBill::Refused(refusal)),
-            Err((what, remedy)) => Socketed::Unbounded(NoBill::Missing(what, remedy)),
+            Ok(bill) => Socketed::Bounded(Box::new(bill)),
+            Err(none) => Socketed::Unbounded(none),
         }
     };
     plant.system.sockets.iter().map(of).collect()
@@ -78,11 +80,28 @@ struct Half {
 
 impl Plant<'_> {
     /// Returns the bill of a socket to which a datagram comes so often.
-    pub(crate) fn bill_of_socket(
+    pub(crate) fn bill_of_socket(&self, socket: &UdpPort, period: Nanos) -> Result<Bill, NoBill> {
+        let missing = |(what, remedy): Missing| NoBill::Missing(what, remedy);
+        match self.system.adapters[socket.adapter].device {
+            AdapterDevice::Card(_) => {
+                let bill = self.bill_behind_card(socket, period).map_err(missing)?;
+                bill.map_err(NoBill::Refused)
+            }
+            AdapterDevice::Usb(usb) => {
+                let supply = self.reading(socket).map_err(missing)?;
+                let work = self.work_of_program(socket).map_err(missing)?;
+                let own = contract(socket, period);
+                self.bill_behind_pipe((socket, usb), (own, &supply, work))
+            }
+        }
+    }
+
+    /// Returns the bill of a socket whose frames come to a card.
+    fn bill_behind_card(
         &self,
         socket: &UdpPort,
         period: Nanos,
-    ) -> Result<Result<Bill, diapason_pipe::bill::BillRefusal>, Missing> {
+    ) -> Result<Result<Bill, BillRefusal>, Missing> {
         let system = self.system;
         let adapter = &system.adapters[socket.adapter];
         let own = contract(socket, period);
@@ -285,14 +304,21 @@ fn watched_at(
         per_ns: bucket.per.0,
         jitter_ns: jitter.0,
     };
-    let longest = billed.clone().map(|(_, before)| before).chain(*came).max()?;
-    let everybody = of(None, whole_wire(adapter).ok()?, longest);
+    // The server of a USB device watches the pipe that brings all frames.
+    let everybody = match adapter.card() {
+        None => None,
+        Some(_) => {
+            let longest = billed.clone().map(|(_, before)| before).chain(*came).max()?;
+            Some(of(None, whole_wire(adapter).ok()?, longest))
+        }
+    };
     let own = billed.filter_map(|(socket, before)| {
         let period = Nanos(socket.period_ns?);
         Some(of(Some(socket.number), contract(socket, period), before))
     });
-    let words = [everybody].into_iter().chain(own).flat_map(|terms| terms.words());
-    Some((adapter.driver, words.collect()))
+    let words = everybody.into_iter().chain(own).flat_map(|terms| terms.words());
+    let words: Vec<u64> = words.collect();
+    (!words.is_empty()).then_some((adapter.driver, words))
 }
 
 /// Returns what is refused of sockets.

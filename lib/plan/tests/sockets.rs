@@ -181,3 +181,78 @@ fn servers_watch_what_bills_rely_on() {
     let ([none, both], _) = told(&[(OF_CONTROL, "bytes = 64")]);
     assert_eq!((none.len(), both.len()), (0, 2));
 }
+
+/// A USB network device with two sockets.
+const USB: &str = include_str!("../../../examples/udp-usb.toml");
+
+fn of_usb(changes: &[(&str, &str)]) -> Plan {
+    let mut text = USB.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    let system = parse("udp-usb.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    Plan::of(&system)
+}
+
+/// The bill of a socket has all of the pipe's, whose reader is the thread between, and then the
+/// program's own part.
+#[test]
+fn a_socket_of_a_usb_device_is_the_end_of_its_pipe() {
+    let plan = of_usb(&[]);
+    assert!(plan.holds(), "{:?}", plan.findings);
+    let pipe = *plan.pipes[0].bill.as_ref().expect("it has a bill");
+    for socketed in &plan.sockets {
+        let bill = socketed.bill().expect("it has a bill");
+        assert_eq!(bill.value(What::Driver), pipe.value(What::User));
+        assert_eq!(bill.before(What::User), pipe.total);
+        assert_eq!(bill.items().iter().map(|item| item.value.0).sum::<u64>(), bill.total.0);
+    }
+    let total = |plan: &Plan, socket: usize| plan.sockets[socket].bill().expect("a bill").total;
+    let usual = [0, 1].map(|socket| total(&plan, socket));
+    let of_drive = "bytes = 214\nwork = \"20us\"";
+    let longer = of_usb(&[(of_drive, "bytes = 214\nwork = \"50us\"")]);
+    assert!(total(&longer, 0) > usual[0] && total(&longer, 1) == usual[1], "its own program");
+    let bursts = of_usb(&[("stamp = 50", "burst = 2\nstamp = 50")]);
+    assert!([0, 1].iter().all(|socket| total(&bursts, *socket) > usual[*socket]), "all frames");
+}
+
+#[test]
+fn a_socket_of_a_usb_device_is_as_its_model_and_has_a_budget() {
+    let refused = |changes: &[(&str, &str)]| {
+        let plan = of_usb(changes);
+        assert!(!plan.holds(), "{changes:?}");
+        let words = |found: &Diagnostics| {
+            found.items().iter().map(|it| format!("{}: {}", it.title, it.help)).collect::<String>()
+        };
+        plan.findings.iter().map(words).collect::<Vec<_>>().join("; ")
+    };
+    for (changes, words) in [
+        (&[("40:54:00:12:34:56", "40:54:00:12:34:58")][..], "mac = \"40:54:00:12:34:56\""),
+        (&[("period = \"4ms\"\nbytes", "period = \"5ms\"\nbytes")], "period = \"4000000ns\""),
+        (&[("bytes = 214", "bytes = 200")], "write at least `bytes = 214`"),
+        (&[("vcpu = \"recorder-cpu\"", "vcpu = \"drive-cpu\"")], "shares its VCPU"),
+        (&[("latency = \"8ms\"\npeer", "latency = \"4ms\"\npeer")], "may take"),
+        (&[("port = 5000\n", "port = 5000\nquota = 1\nburst = 3\n")], "its quota is 1"),
+        (
+            &[("reader = \"net-in\"\nperiod = \"2ms\"", "reader = \"net-in\"\nperiod = \"3ms\"")],
+            "`comes` has a message every",
+        ),
+    ] {
+        let found = refused(changes);
+        assert!(found.contains(words), "{words}: {found}");
+    }
+}
+
+/// The thread that sorts reports on its sockets besides its pipe, and wakes their programs: that
+/// takes budget of its own.
+#[test]
+fn the_reader_of_a_usb_device_does_more_than_that_of_a_pipe() {
+    let plan = of_usb(&[]);
+    let start = USB.find("[[adapter]]").expect("an adapter");
+    let end = USB.find("# The pipes of the network device").expect("its pipes");
+    let without = format!("{}{}", &USB[..start], &USB[end..]);
+    let plain = Plan::of(&parse("f", &without).unwrap_or_else(|wrong| panic!("{wrong}")));
+    let user = |plan: &Plan| plan.pipes[0].bill.as_ref().expect("a bill").value(What::User);
+    assert!(user(&plan) > user(&plain), "{} {}", user(&plan), user(&plain));
+}

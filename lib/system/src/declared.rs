@@ -221,6 +221,8 @@ pub(crate) struct DeclaredAdapter {
     pub speed: u64,
     /// Most frames a second in the long run, and at once, if the description says.
     pub traffic: Option<(u64, u64)>,
+    /// The first key that is there and that only a card has, and its place.
+    pub of_card: Option<(Span, &'static str)>,
 }
 
 /// A UDP socket as `[[socket]]` has it.

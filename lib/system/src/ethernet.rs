@@ -4,6 +4,10 @@
 //! A socket is declared once. Its segments and semaphores follow from it, and so do the rights of
 //! both ends: [`expand`] declares them as if they had been written out, as it is done for pipes.
 
+mod carried;
+
+pub(crate) use carried::datagrams;
+
 use crate::declared::{
     Declared, DeclaredAdapter, DeclaredDevice, DeclaredPlace, DeclaredSegment, DeclaredSocket,
     Named,
@@ -13,13 +17,14 @@ use crate::keys::{self, required};
 use crate::names::Names;
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{EthernetAdapter, SemaphoreKind, Setting, System, UdpPort};
+use crate::system::{AdapterDevice, EthernetAdapter, SemaphoreKind, Setting, System, UdpPort};
 use crate::table::{Raw, Table};
 use core::net::{Ipv4Addr, SocketAddrV4};
 use diapason_abi::Key;
 use diapason_contract::ethernet::{
-    self, ADAPTER, ADAPTER_NAMES, ADAPTER_SETTING, ADAPTERS, AdapterTerms, OUT_BYTES, PAYLOAD_MAX,
-    PROGRAM, Peer, QUOTA_MAX, REST, SOCKET_NAMES, SOCKETS, SOCKETS_SETTING, SocketTerms,
+    self, ADAPTER, ADAPTER_NAMES, ADAPTER_SETTING, ADAPTERS, AdapterPart, AdapterTerms, OUT_BYTES,
+    PAYLOAD_MAX, PROGRAM, Peer, QUOTA_MAX, REST, SOCKET_NAMES, SOCKETS, SOCKETS_SETTING,
+    SocketTerms,
 };
 
 /// Rates of the wire, in Mbit/s.
@@ -52,9 +57,12 @@ pub(crate) fn adapter(raw: Raw<'_>, report: &mut Report) -> DeclaredAdapter {
         let help = "add `rate = 1000`: the most frames a second, or remove `burst`";
         table.report.push(Problem::new(&burst.span, "`burst` without `rate`", help));
     }
+    let of_card = [(&speed, "speed"), (&rate, "rate")];
+    let of_card = of_card.into_iter().find_map(|(at, key)| Some((at.as_ref()?.span.clone(), key)));
     table.report_unknown();
     DeclaredAdapter {
         place,
+        of_card,
         device,
         address: address.map_or([0; 4], |it| it.value),
         mac: mac.map_or([0; 6], |it| it.value),
@@ -188,16 +196,24 @@ fn number(device: &At<String>) -> Option<usize> {
     ADAPTER_NAMES.iter().position(|names| names.device == device.value)
 }
 
+impl DeclaredAdapter {
+    /// Returns whether its device has this name.
+    fn is_of(&self, device: &str) -> bool {
+        self.device.as_ref().is_some_and(|own| own.value == device)
+    }
+}
+
 impl Declared {
     /// Returns the adapter whose device has this name.
     fn adapter(&self, device: &At<String>) -> Option<&DeclaredAdapter> {
-        let is =
-            |it: &&DeclaredAdapter| it.device.as_ref().is_some_and(|d| d.value == device.value);
-        self.adapters.iter().find(is)
+        self.adapters.iter().find(|it| it.is_of(&device.value))
     }
 
-    /// Returns the number of the process that drives an adapter.
+    /// Returns the number of the process that receives the frames of an adapter.
     fn driver(&self, device: &At<String>) -> Option<usize> {
+        if self.adapter_plug(device).is_some() {
+            return self.adapter_end(device, false);
+        }
         self.processes.iter().position(|it| it.uses.iter().any(|used| used.value == device.value))
     }
 }
@@ -209,6 +225,10 @@ pub(crate) fn expand(declared: &mut Declared) {
         let (Some(number), Some(driver)) = (number(&device), declared.driver(&device)) else {
             continue;
         };
+        // A USB device brings its pipes.
+        if declared.adapter_plug(&device).is_some() {
+            continue;
+        }
         let known = &ADAPTER_NAMES[number];
         let named = |name: &str| At::new(name.to_owned(), device.span.clone());
         for (name, size) in
@@ -231,27 +251,33 @@ pub(crate) fn expand(declared: &mut Declared) {
         let (Some(card), Some(driver)) = (self::number(adapter), declared.driver(adapter)) else {
             continue;
         };
+        let is_carried = declared.adapter_plug(adapter).is_some();
+        let sender = if is_carried { declared.adapter_end(adapter, true) } else { Some(driver) };
         let end = socket.process.as_ref().and_then(|name| declared.process(&name.value));
         let span = socket.name.span.clone();
         let sends = socket.peer.is_some() || socket.port.value == REST.into();
         let quota = u16::try_from(socket.quota.value).unwrap_or(u16::MAX);
         let named = |name: &str| At::new(name.to_owned(), span.clone());
+        let comes = vec![named(known.ready), named(known.inbox)];
+        let goes = if sends { vec![named(known.out)] } else { Vec::new() };
+        let send = named(ADAPTER_NAMES[card].send);
         let mut segments = vec![(known.inbox, ethernet::inbox_bytes(quota))];
         segments.extend(sends.then_some((known.out, OUT_BYTES)));
-        let mut names = vec![named(known.ready)];
         for (name, size) in segments {
             let what = DeclaredSegment { size, dma: false, common: false };
-            declared.segments.push(Named { name: named(name), what });
-            names.push(named(name));
+            declared.segments.push(Named { name: At::new(name.to_owned(), span.clone()), what });
         }
         let what = SemaphoreKind::Counting(0);
-        declared.semaphores.push(Named { name: named(known.ready), what });
-        declared.processes[driver].uses.extend(names.iter().cloned());
+        let ready = At::new(known.ready.to_owned(), span.clone());
+        declared.semaphores.push(Named { name: ready, what });
+        declared.processes[driver].uses.extend(comes.iter().cloned());
+        if let Some(sender) = sender {
+            declared.processes[sender].uses.extend(goes.iter().cloned());
+        }
         if let Some(end) = end {
             let uses = &mut declared.processes[end].uses;
-            uses.extend(names);
-            let send = named(ADAPTER_NAMES[card].send);
-            if sends && uses.iter().all(|used| used.value != send.value) {
+            uses.extend(comes.into_iter().chain(goes));
+            if sends && !is_carried && uses.iter().all(|used| used.value != send.value) {
                 uses.push(send);
             }
         }
@@ -266,13 +292,13 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     }
     for (index, adapter) in declared.adapters.iter().enumerate() {
         let Some(device) = &adapter.device else { continue };
-        let is_same = |other: &&DeclaredAdapter| {
-            other.device.as_ref().is_some_and(|other| other.value == device.value)
-        };
-        if let Some(first) = declared.adapters[..index].iter().find(is_same) {
+        if let Some(first) = declared.adapters[..index].iter().find(|it| it.is_of(&device.value)) {
             let title = format!("`{}` has two `[[adapter]]`", device.value);
             let problem = Problem::new(&device.span, title, "remove one of the two");
             report.push(problem.with(&first.place, "the first"));
+        } else if let Some((_, usb)) = declared.adapter_plug(device) {
+            carried::check(declared, (adapter, device), usb, report);
+            called(device, report);
         } else {
             driven(declared, device, report);
         }
@@ -316,21 +342,28 @@ fn unknown(declared: &Declared, adapter: &At<String>) -> Problem {
     Problem::new(&adapter.span, title, help)
 }
 
-/// Reports an adapter that `netd` cannot drive, or does not.
-fn driven(declared: &Declared, device: &At<String>, report: &mut Report) {
-    let Some(number) = number(device) else {
+/// Returns the number of an adapter. A device with another name is reported.
+fn called(device: &At<String>, report: &mut Report) -> Option<usize> {
+    let number = number(device);
+    if number.is_none() {
         let title = format!("`{}` cannot be the device of an adapter", device.value);
         let last = ADAPTER_NAMES[ADAPTERS - 1].device;
         let help = format!(
             "call the device `{}` to `{last}`: `{PROGRAM}` looks for these names",
             ADAPTER_NAMES[0].device
         );
-        return report.push(Problem::new(&device.span, title, help));
-    };
+        report.push(Problem::new(&device.span, title, help));
+    }
+    number
+}
+
+/// Reports a card that `netd` cannot drive, or does not.
+fn driven(declared: &Declared, device: &At<String>, report: &mut Report) {
+    let Some(number) = called(device, report) else { return };
     let Some(found) = declared.devices.iter().find(|it| it.name.value == device.value) else {
         let title = format!("no device is called `{}`", device.value);
         let help = "declare it: `[[device]]` with `pci = \"020000\"`, `vendor = \"8086:10d3\"`, \
-                    `size = \"128K\"` and `irqs = 1`";
+                    `size = \"128K\"` and `irqs = 1`; or `[[usb]]` with `model = \"network\"`";
         return report.push(Problem::new(&device.span, title, help));
     };
     if !is_card(&found.what) {
@@ -354,6 +387,14 @@ fn driven(declared: &Declared, device: &At<String>, report: &mut Report) {
         let help = format!("write `program = \"{PROGRAM}\"`, or remove the `[[adapter]]`");
         return report.push(Problem::new(&device.span, title, help));
     }
+    let other = driver.uses.iter().find(|used| {
+        used.value != device.value && declared.adapters.iter().any(|it| it.is_of(&used.value))
+    });
+    if let Some(other) = other {
+        let title = format!("`{}` has two adapters", driver.name.value);
+        let help = "give each adapter a process of its own";
+        report.push(Problem::new(&other.span, title, help));
+    }
     let vcpu = ADAPTER_NAMES[number].vcpu;
     if !driver.uses.iter().any(|used| used.value == vcpu) {
         let title = format!("`{}` has no VCPU to receive on", driver.name.value);
@@ -374,9 +415,13 @@ fn is_card(device: &DeclaredDevice) -> bool {
 pub(crate) fn adapters(declared: &Declared) -> Vec<EthernetAdapter> {
     let whole = |adapter: &DeclaredAdapter| {
         let device = adapter.device.as_ref()?;
+        let card = declared.devices.iter().position(|it| it.name.value == device.value);
         Some(EthernetAdapter {
             number: number(device)? as u8,
-            device: declared.devices.iter().position(|it| it.name.value == device.value)?,
+            device: match carried::whole(declared, device) {
+                Some(usb) => AdapterDevice::Usb(usb),
+                None => AdapterDevice::Card(card?),
+            },
             driver: u16::try_from(declared.driver(device)?).ok()?,
             address: adapter.address,
             mac: adapter.mac,
@@ -441,6 +486,26 @@ impl UdpPort {
             mac: adapter.mac,
             quota: self.quota,
             peer: self.peer,
+            is_polled: adapter.card().is_none(),
+        }
+    }
+}
+
+/// Returns the part that a process has in the work of an adapter, if it has one.
+fn part(system: &System, adapter: &EthernetAdapter, process: u16) -> Option<AdapterPart> {
+    let is_driver = adapter.driver == process;
+    match adapter.device {
+        AdapterDevice::Card(_) => is_driver.then(|| AdapterPart::Card {
+            moderation_ns: ethernet::moderation(adapter.interval_ns),
+        }),
+        AdapterDevice::Usb(_) if is_driver => Some(AdapterPart::Comes),
+        AdapterDevice::Usb(usb) => {
+            let (pipe, _) = usb.goes.filter(|(_, sender)| *sender == process)?;
+            let pipe = system.pipes.get(pipe)?;
+            let contract = pipe.contract();
+            let messages = contract.messages.max(1).into();
+            let (period_ns, bytes) = (contract.per.0.div_ceil(messages), pipe.shape.bytes as u16);
+            Some(AdapterPart::Goes { period_ns, bytes })
         }
     }
 }
@@ -448,12 +513,13 @@ impl UdpPort {
 /// Returns what a process is told of adapters and sockets.
 pub(crate) fn settings(system: &System, process: u16) -> Vec<Setting> {
     let mut settings = Vec::new();
-    let adapter = system.adapters.iter().position(|adapter| adapter.driver == process);
-    if let Some(adapter) = adapter.map(|number| &system.adapters[number]) {
-        let moderation_ns = ethernet::moderation(adapter.interval_ns);
-        let terms = AdapterTerms { number: adapter.number, mac: adapter.mac, moderation_ns };
+    let parts = system.adapters.iter().map(|adapter| part(system, adapter, process));
+    let own = parts.enumerate().find_map(|(adapter, part)| Some((adapter, part?)));
+    if let Some((adapter, part)) = own.map(|(adapter, part)| (&system.adapters[adapter], part)) {
+        let terms = AdapterTerms { number: adapter.number, mac: adapter.mac, part };
         settings.push(Setting::new(ADAPTER_SETTING, &terms.words()));
     }
+    let adapter = own.map(|(adapter, _)| adapter);
     let concerns = |socket: &&UdpPort| socket.process == process || Some(socket.adapter) == adapter;
     let sockets = system.sockets.iter().filter(concerns);
     let words = sockets.flat_map(|it| it.terms(&system.adapters[it.adapter]).words());

@@ -101,14 +101,14 @@ pub use machine::{Gap, MachineProfile};
 pub use mode::{ModeCamera, ModeSpec};
 pub use names::fault as name_fault;
 pub use network::HostsPlace;
-pub use plugged::{CanTraffic, PluggedCanBus, UsbBus, UsbModel, UsbPlug};
+pub use plugged::{CanTraffic, PluggedCanBus, SocketAddress, UsbBus, UsbModel, UsbPlug};
 pub use pulled::{Pullable, Pulled};
 pub use revise::{Revision, revised};
 pub use state::{StateField, StateNumber, StateReading, StateSpec};
 pub use system::{
-    ConditionSpec, CriticalSection, DeviceSpec, EthernetAdapter, FarEnd, Interrupt, MailboxSpec,
-    Neighbours, Place, ProcessSpec, Restart, Scheduling, SegmentSpec, SemaphoreKind, SemaphoreSpec,
-    ServedBy, ServerSpec, Setting, System, UdpPort, VcpuSpec, WorkSpec,
+    AdapterDevice, ConditionSpec, CriticalSection, DeviceSpec, EthernetAdapter, FarEnd, Interrupt,
+    MailboxSpec, Neighbours, Place, ProcessSpec, Restart, Scheduling, SegmentSpec, SemaphoreKind,
+    SemaphoreSpec, ServedBy, ServerSpec, Setting, System, UdpPort, UsbAdapter, VcpuSpec, WorkSpec,
 };
 pub use value::{KnownKey, ValueKind};
 pub use wire_time::{SLEW_PPM, WireTime};

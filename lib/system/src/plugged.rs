@@ -42,11 +42,24 @@ pub struct UsbPlug {
     pub restart_ns: Option<u64>,
     /// By how many millionths its clock and the host's run apart at most.
     pub drift: u32,
+    /// The sockets to which the computer behind a network device sends, if that is an adapter.
+    pub datagrams: Vec<SocketAddress>,
     /// The time from one message of a sensor to the next, in ns, if the description says it.
     pub gap_ns: Option<u64>,
     /// The longest time that a disk takes for a command besides the bus, in ns, if the description
     /// says it.
     pub takes_ns: Option<u64>,
+}
+
+/// A socket of this host, as others know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SocketAddress {
+    /// The address of its adapter.
+    pub mac: [u8; 6],
+    pub address: [u8; 4],
+    pub port: u16,
+    /// The port where it sends, if it does.
+    pub answers: Option<u16>,
 }
 
 impl UsbPlug {

@@ -65,7 +65,8 @@ impl System {
     /// They could use up its budget. The VCPU of a tuned pipe is that of its program, too.
     fn squatters(&self) -> impl Iterator<Item = Diagnostics> {
         let processes = || (0u16..).zip(&self.processes);
-        let adapters = self.adapters.iter().map(|adapter| adapter.driver);
+        let adapters = self.adapters.iter().flat_map(|it| [Some(it.driver), it.sender()]);
+        let adapters = adapters.flatten();
         let controllers = self.cans.iter().filter_map(|bus| Some(bus.controller.as_ref()?.driver));
         let drivers: Vec<u16> = adapters.chain(controllers).collect();
         let servers = processes().filter(move |(number, process)| {
@@ -99,8 +100,8 @@ impl System {
         if let Some((server, _)) = server {
             owned.extend([CONTROLLER, RINGS, BUFFERS].map(|name| (name.to_owned(), server)));
         }
-        for adapter in &self.adapters {
-            owned.push((self.devices[adapter.device].name.clone(), adapter.driver));
+        for adapter in self.adapters.iter().filter(|it| it.card().is_some()) {
+            owned.push((adapter.name().to_owned(), adapter.driver));
         }
         for controller in self.cans.iter().filter_map(|bus| bus.controller.as_ref()) {
             owned.push((self.devices[controller.device].name.clone(), controller.driver));

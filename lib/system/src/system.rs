@@ -10,7 +10,7 @@ use crate::plugged::{UsbBus, UsbPlug};
 use crate::source::{Source, Span};
 use crate::state::StateSpec;
 use diapason_abi::archive::{Location, VCPUS_MAX};
-use diapason_contract::ethernet::Peer;
+use diapason_contract::ethernet::{ADAPTER_NAMES, Peer};
 
 /// A checked description. Processes are numbered in the order of the text, and so are objects:
 /// first the semaphores, then the conditions, then the mailboxes, as in the boot archive.
@@ -81,9 +81,8 @@ pub struct System {
 pub struct EthernetAdapter {
     /// The adapter's number on the host: the device is called `nic` and this number.
     pub number: u8,
-    /// The number of the device.
-    pub device: usize,
-    /// The number of the process that drives it.
+    pub device: AdapterDevice,
+    /// The number of the process that receives its frames. That of a card sends, too.
     pub driver: u16,
     /// The address of this host.
     pub address: [u8; 4],
@@ -97,6 +96,52 @@ pub struct EthernetAdapter {
     pub interval_ns: u64,
     /// Its server keeps a common time with the neighbour.
     pub keeps_time: bool,
+}
+
+/// The device that an adapter is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AdapterDevice {
+    /// A card: the number of the device.
+    Card(usize),
+    /// A USB network device.
+    Usb(UsbAdapter),
+}
+
+/// A USB network device with the pipes that carry its frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UsbAdapter {
+    /// The number of the plug.
+    pub plug: usize,
+    /// The place of the pipe from it in [`System::pipes`].
+    pub comes: usize,
+    /// The place of the pipe to it, and the number of the process that writes it.
+    pub goes: Option<(usize, u16)>,
+}
+
+impl EthernetAdapter {
+    /// Returns the number of its device, if it is a card.
+    #[must_use]
+    pub const fn card(&self) -> Option<usize> {
+        match self.device {
+            AdapterDevice::Card(device) => Some(device),
+            AdapterDevice::Usb(_) => None,
+        }
+    }
+
+    /// Returns the name of its device.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        ADAPTER_NAMES.get(usize::from(self.number)).map_or("", |names| names.device)
+    }
+
+    /// Returns the number of the process that sends, if one does.
+    #[must_use]
+    pub fn sender(&self) -> Option<u16> {
+        match self.device {
+            AdapterDevice::Card(_) => Some(self.driver),
+            AdapterDevice::Usb(usb) => usb.goes.map(|(_, sender)| sender),
+        }
+    }
 }
 
 /// A UDP socket of a process.

@@ -12,6 +12,7 @@ use crate::keys;
 use crate::pulled::{self, Pulled};
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
+use crate::system::EthernetAdapter;
 use crate::table::{Raw, Table};
 use crate::wire_time::{self, DeclaredTime, WireTime};
 use diapason_tsn::GateList;
@@ -288,9 +289,15 @@ impl Places<'_> {
             return Err((format!("no host or switch is called `{name}`"), near(name, known())));
         };
         let HostSpec { system, file, .. } = &self.hosts[host];
-        let device = |number: usize| system.devices[number].name.as_str();
-        let Some(adapter) = system.adapters.iter().position(|it| device(it.device) == rest) else {
-            let known = system.adapters.iter().map(|it| device(it.device));
+        let has_wire = |it: &EthernetAdapter| it.card().is_some();
+        let cards = system.adapters.iter().filter(|it| has_wire(it));
+        let is = |it: &EthernetAdapter| has_wire(it) && it.name() == rest;
+        let Some(adapter) = system.adapters.iter().position(is) else {
+            let known = cards.map(EthernetAdapter::name);
+            if system.adapters.iter().any(|it| it.name() == rest) {
+                let title = format!("`{rest}` in `{file}` is a USB device, and wires join cards");
+                return Err((title, "take an `[[adapter]]` whose device is a card".into()));
+            }
             let help = match known.clone().next() {
                 None => format!("declare an `[[adapter]]` in `{file}`"),
                 Some(_) => near(rest, known),

@@ -3,8 +3,8 @@
 use crate::common::{built, problems, told};
 use diapason_abi::Key;
 use diapason_contract::ethernet::{
-    ADAPTER_SETTING, AdapterTerms, BUFFERS_BYTES, OUT_BYTES, Peer, RINGS_BYTES, SOCKETS_SETTING,
-    SocketTerms, inbox_bytes,
+    ADAPTER_SETTING, AdapterPart, AdapterTerms, BUFFERS_BYTES, OUT_BYTES, Peer, RINGS_BYTES,
+    SOCKETS_SETTING, SocketTerms, inbox_bytes,
 };
 use diapason_random::Random;
 use diapason_system::{System, parse};
@@ -88,7 +88,8 @@ fn both_ends_are_told_what_follows() {
     let index = |name: &str| system.processes.iter().position(|it| it.name == name).unwrap();
     let of = |name: &str| told(&archive, index(name));
     let mac = [2, 0, 0, 0, 0, 2];
-    let adapter = AdapterTerms { number: 1, mac, moderation_ns: 220_000 };
+    let part = AdapterPart::Card { moderation_ns: 220_000 };
+    let adapter = AdapterTerms { number: 1, mac, part };
     assert_eq!(of("net1").get(ADAPTER_SETTING), adapter.words());
     let peer = Peer { address: [10, 0, 0, 1], port: 4_000, mac: [2, 0, 0, 0, 0, 1] };
     let drive = SocketTerms {
@@ -102,6 +103,7 @@ fn both_ends_are_told_what_follows() {
         mac: [2, 0, 0, 0, 0, 2],
         quota: 16,
         peer: Some(peer),
+        is_polled: false,
     };
     for process in ["net1", "drive"] {
         assert_eq!(of(process).get(SOCKETS_SETTING), drive.words(), "{process}");
@@ -173,4 +175,87 @@ fn no_text_of_addresses_makes_it_panic() {
             let _ = parse("udp.toml", &changed);
         }
     }
+}
+
+/// A USB network device with a process of `netd` at each of its two pipes, and two sockets.
+const USB: &str = include_str!("../../../examples/udp-usb.toml");
+
+/// Returns what is refused of the USB device after one change: title and remedy of each problem.
+fn refused_of_usb(from: &str, to: &str) -> Vec<[String; 2]> {
+    assert!(USB.contains(from), "{from}");
+    let wrong = problems(&USB.replacen(from, to, 1));
+    wrong.items().iter().map(|item| [item.title.to_owned(), item.help.to_owned()]).collect()
+}
+
+#[test]
+fn a_usb_device_has_a_process_for_each_direction() {
+    let system = parse("udp-usb.toml", USB).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let archive = built(&system).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let index = |name: &str| system.processes.iter().position(|it| it.name == name).unwrap();
+    let bits = |names: &[&str]| names.iter().fold(0, |bits, name| bits | 1 << index(name));
+    let adapter = &system.adapters[0];
+    assert_eq!((adapter.card(), adapter.name()), (None, "nic0"));
+    assert_eq!(usize::from(adapter.driver), index("net-in"));
+    assert_eq!(adapter.sender().map(usize::from), Some(index("net-out")));
+    for (name, users) in [
+        ("socket0", &["net-in", "drive"][..]),
+        ("socket0.out", &["net-out", "drive"]),
+        ("socket1", &["net-in", "recorder"]),
+    ] {
+        let segment = system.segments.iter().find(|it| it.name == name).unwrap();
+        assert_eq!(segment.allowed, bits(users), "{name}");
+    }
+    assert!(!system.segments.iter().any(|it| it.name.starts_with("nic0")), "no rings of a card");
+    assert!(!system.semaphores.iter().any(|it| it.name == "nic0.send"), "nobody wakes the sender");
+    let mac = [0x40, 0x54, 0, 0x12, 0x34, 0x56];
+    for (name, part) in [
+        ("net-in", AdapterPart::Comes),
+        ("net-out", AdapterPart::Goes { period_ns: 4_000_000, bytes: 256 }),
+    ] {
+        let words = AdapterTerms { number: 0, mac, part }.words();
+        let of = told(&archive, index(name));
+        assert_eq!(of.get(ADAPTER_SETTING), words, "{name}");
+        let sockets: Vec<SocketTerms> = SocketTerms::all(of.get(SOCKETS_SETTING)).collect();
+        assert_eq!((sockets.len(), sockets[0].is_polled), (2, true), "{name}");
+    }
+    let sent = &system.usb[0].datagrams;
+    assert_eq!(
+        sent.iter().map(|it| (it.port, it.answers)).collect::<Vec<_>>(),
+        [(5_000, Some(4_000)), (6_000, None)]
+    );
+}
+
+#[test]
+fn an_adapter_of_a_usb_device_has_the_pipes_it_needs() {
+    for (from, to, title, help) in [
+        ("from = \"nic0\"", "from = \"interface\"", "no pipe brings the frames of `nic0`", "from"),
+        ("to = \"nic0\"", "to = \"interface\"", "`drive` sends, and no pipe goes to", "to = "),
+        ("program = \"netd\"", "program = \"spin\"", "`net-in` is the reader of `nic0`", "netd"),
+        ("writer = \"net-out\"", "writer = \"net-in\"", "reads and writes `nic0`", "of its own"),
+        ("model = \"network\"", "model = \"sensor\"", "`nic0` is no network device", "network"),
+        ("device = \"nic0\"", "device = \"nic1\"", "no device is called", "network"),
+        ("address = \"10", "rate = 900\naddress = \"10", "`rate` of an adapter that", "remove"),
+        ("address = \"10", "speed = 100\naddress = \"10", "`speed` of an adapter", "remove"),
+        ("bytes = 214", "bytes = 215", "frames of `drive` have up to 257 bytes", "bytes = 214"),
+        ("peer_mac = \"52", "priority = 3\npeer_mac = \"52", "up to 260 bytes", "bytes = 210"),
+    ] {
+        let found = refused_of_usb(from, to);
+        let is = |[one, remedy]: &[String; 2]| one.contains(title) && remedy.contains(help);
+        assert!(found.iter().any(is), "{title}: {found:?}");
+    }
+    let silent = USB.replacen("to = \"nic0\"", "to = \"interface\"", 1);
+    let peer = "peer = \"10.0.2.2:4000\"\npeer_mac = \"52:55:0a:00:02:02\"\n";
+    assert!(silent.contains(peer));
+    let wrong = parse("f", &silent.replacen(peer, "", 1)).map(|system| system.adapters.len());
+    let wrong = wrong.map_err(|wrong| wrong.to_string()).unwrap_err();
+    assert!(!wrong.contains("no pipe goes to"), "nobody sends: {wrong}");
+}
+
+#[test]
+fn a_server_has_one_adapter() {
+    bad(
+        "uses = [\"nic0\", \"nic0.receive\"]",
+        "uses = [\"nic0\", \"nic1\", \"nic0.receive\"]",
+        "`net0` has two adapters",
+    );
 }

@@ -206,7 +206,7 @@ fn a_flood_comes_to_an_adapter_that_is_described() {
     let system = parse("udp.toml", text).unwrap_or_else(|wrong| panic!("{wrong}"));
     let fault = parse_fault(&system, "2s flood nic1 5000 100ms").unwrap();
     assert_eq!((fault.kind, fault.arguments), (FaultKind::Flood, [5_000, 100_000_000]));
-    assert_eq!(system.adapters[1].device, fault.target);
+    assert_eq!(system.adapters[1].card(), Some(fault.target));
     assert_eq!(system.fault_words(&fault), "2s flood nic1 5000 100ms");
     for words in ["2s flood nic2 5000 100ms", "2s flood nic1 0 1s", "2s flood nic1 5"] {
         assert!(parse_fault(&system, words).is_err(), "{words}");

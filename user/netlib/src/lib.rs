@@ -55,7 +55,8 @@ struct Outgoing {
 /// The frames of a socket that its adapter is to send.
 struct Outbox {
     frames: Writer<'static, OutFrame, OUT_FRAMES>,
-    ask: Semaphore,
+    /// The semaphore of the server, if that does not look for frames by itself.
+    ask: Option<Semaphore>,
 }
 
 impl UdpSocket {
@@ -183,13 +184,16 @@ impl Step {
 impl Outbox {
     fn open(terms: &SocketTerms, names: &SocketNames) -> Result<Outbox, Errno> {
         let adapter = ADAPTER_NAMES.get(usize::from(terms.adapter)).ok_or(Errno::Absent)?;
-        Ok(Outbox { frames: pipe::writer(names.out)?, ask: Semaphore::open(adapter.send)? })
+        let ask = (!terms.is_polled).then(|| Semaphore::open(adapter.send)).transpose()?;
+        Ok(Outbox { frames: pipe::writer(names.out)?, ask })
     }
 
     fn send(&mut self, frame: &OutFrame) -> Result<(), Errno> {
         self.frames.push(frame).map_err(|_| Errno::Full)?;
-        // At its limit it has been given often enough.
-        let _ = self.ask.give();
+        if let Some(ask) = &self.ask {
+            // At its limit it has been given often enough.
+            let _ = ask.give();
+        }
         Ok(())
     }
 }

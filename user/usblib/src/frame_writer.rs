@@ -35,7 +35,8 @@ pub struct FramePlace<'w> {
 /// The writer of a network device.
 ///
 /// It measures what it writes and reports once a second, in whatever call its program is then. So
-/// its program calls [`FrameWriter::write`] or [`FrameWriter::answer`] at least that often.
+/// its program calls [`FrameWriter::write`], [`FrameWriter::answer`] or [`FrameWriter::settle`] at
+/// least that often.
 pub struct FrameWriter {
     asks: Writer<'static, Ask, RECORDS>,
     answers: Answers<News, RECORDS>,
@@ -107,15 +108,26 @@ impl FrameWriter {
         bytes: usize,
         fill: impl FnOnce(&FramePlace<'_>),
     ) -> Result<(), NotSent> {
-        while self.take().is_some() {}
+        self.settle();
         let filled = self.place(bytes).map(|place| {
             fill(&place);
             place.slot
         });
         let written = filled.and_then(|slot| self.send(slot, bytes as u16));
         self.answers.fill();
-        self.answers.look(time::now());
         written
+    }
+
+    /// Takes in the answers to frames, and reports if that is due. Does not wait.
+    pub fn settle(&mut self) {
+        while self.take().is_some() {}
+        self.answers.look(time::now());
+    }
+
+    /// Returns whether there was a device, and a place is free for a frame.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.device.is_some() && self.free != 0
     }
 
     /// Returns the next answer to a frame. Waits for it until `deadline`.

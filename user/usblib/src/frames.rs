@@ -41,6 +41,15 @@ pub struct CameFrame {
     pub session: u32,
 }
 
+impl CameFrame {
+    /// Returns its place in the memory that the controller shares ([`FROM`]). It is the reader's
+    /// until it takes the next frame.
+    #[must_use]
+    pub const fn place(&self) -> u16 {
+        self.slot as u16
+    }
+}
+
 /// The frames that a network device brings.
 pub struct FrameReader {
     news: Inbox<News, RECORDS>,

@@ -1,4 +1,5 @@
-//! UDP between two adapters: `netd`, sockets and programs, in QEMU and on models of the adapters.
+//! UDP between two adapters, and by a USB network device: `netd`, sockets and programs, in QEMU and
+//! on models.
 
 use super::{Observed, QemuTest};
 use diapason::outcome::FrameRow;
@@ -7,6 +8,12 @@ use diapason_pipe::measured::FrameEnd;
 
 const SYSTEM: &str = "tests/systems/udp.toml";
 const TWO: &str = "examples/udp-two.toml";
+const USB: &str = "examples/udp-usb.toml";
+const BY_USB: &str = "datagrams of a USB network device keep their bounds";
+/// The seconds of a run with it, and the datagrams that come to each socket in one.
+const USB_SECONDS: u64 = 4;
+const USB_RATE: u64 = 250;
+const USB_PULLED: &str = "sockets of a USB network device that was pulled out go on";
 
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
@@ -27,6 +34,17 @@ pub const TESTS: &[QemuTest] = &[
         horizon_ns: HORIZON_NS,
         works: true,
         ..QemuTest::simulated("datagrams of two urgencies keep their bounds", TWO, kept)
+    },
+    QemuTest { horizon_ns: USB_SECONDS * 1_000_000_000, ..QemuTest::new(BY_USB, USB, by_usb) },
+    QemuTest {
+        horizon_ns: USB_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(BY_USB, USB, by_usb)
+    },
+    QemuTest {
+        horizon_ns: USB_SECONDS * 1_000_000_000,
+        faults: &["1s unplug nic0 500ms"],
+        ..QemuTest::simulated(USB_PULLED, USB, usb_pulled)
     },
     flood("a flood of 1,000 frames a second", &["300ms flood nic1 1000 1s"], |boots| {
         flooded(boots, 1_000)
@@ -80,6 +98,40 @@ fn kept(boots: &[Observed]) -> Result<(), String> {
         }
     }
     boot.holds()
+}
+
+/// Both programs of a USB device got what came for them, whole, and one of them sent all back.
+fn by_usb(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    answered(boot, (USB_SECONDS - 2) * USB_RATE)?;
+    let server = frames(boot, "net-in", FrameEnd::Adapter)?;
+    if server.last.offered != server.last.passed {
+        return Err(format!("the reader of the pipe counted {server:?}"));
+    }
+    boot.holds()
+}
+
+/// Each pipe names what was lost with the device, and all that came later reached its program.
+fn usb_pulled(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    answered(boot, (USB_SECONDS - 3) * USB_RATE)?;
+    boot.breaks("messages of comes were lost")?;
+    boot.breaks("messages of goes were lost")
+}
+
+/// Each program of the USB device got at least so many datagrams, none of them wrong, and as many
+/// answers were sent.
+fn answered(boot: &Observed, least: u64) -> Result<(), String> {
+    let sent = frames(boot, "net-out", FrameEnd::Adapter)?.last.sent;
+    for process in ["drive", "recorder"] {
+        let program = frames(boot, process, FrameEnd::Program)?;
+        balanced(program)?;
+        let passed = program.last.passed;
+        if passed < least || sent < least || program.last.offered != passed {
+            return Err(format!("{process} got {passed} datagrams, and {sent} were sent"));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the report of a process on the one end of this kind that it has.

@@ -224,6 +224,18 @@ impl Bill {
         all
     }
 
+    /// Returns the bill of messages that the user of this one passes on, to another user who takes
+    /// so long: the former is a thread of the driver then.
+    #[must_use]
+    pub fn passed_on(&self, user: Nanos, basis: Basis) -> Bill {
+        let mut all = *self;
+        for item in all.items.iter_mut().filter(|item| item.what == What::User) {
+            item.what = What::Driver;
+        }
+        all.put(What::User, user, basis);
+        all
+    }
+
     /// Returns the items, in the order in which a message meets them.
     #[must_use]
     pub fn items(&self) -> &[Item] {

@@ -306,8 +306,7 @@ impl<'a> Ethernet<'a> {
         match end {
             WireEnd::Adapter { host, adapter } => {
                 let host = &self.hosts.hosts[host];
-                let device = host.system.adapters[adapter].device;
-                format!("{}:{}", host.name, host.system.devices[device].name)
+                format!("{}:{}", host.name, host.system.adapters[adapter].name())
             }
             WireEnd::Port { switch, port } => {
                 format!("{}:{}", self.hosts.switches[switch].name, port + 1)
@@ -362,11 +361,7 @@ impl<'a> Ethernet<'a> {
         let port = flow.to.port(self.hosts);
         self.agreed(flow).map_err(|(what, remedy)| NoBill::Missing(what, remedy))?;
         let period = Nanos(port.period_ns.unwrap_or_default());
-        match plant.bill_of_socket(port, period) {
-            Ok(Ok(bill)) => Ok(bill),
-            Ok(Err(refusal)) => Err(NoBill::Refused(refusal)),
-            Err((what, remedy)) => Err(NoBill::Missing(what, remedy)),
-        }
+        plant.bill_of_socket(port, period)
     }
 
     /// Checks that what comes to the receiver is in the contracts of its description.

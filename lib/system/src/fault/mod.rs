@@ -129,7 +129,7 @@ impl<'a> Targets<'a> {
             let mut controllers = system.cans.iter().filter_map(|it| it.controller);
             controllers.any(|controller| controller.device == place)
         };
-        let is_adapter = |place| system.adapters.iter().any(|it| it.device == place);
+        let is_adapter = |place| system.adapters.iter().any(|it| it.card() == Some(place));
         Targets {
             plugs: (system.usb.iter())
                 .map(|plug| (&*plug.name, Some(plug.model), plug.channels))

@@ -60,7 +60,7 @@ pub(super) fn released(
     let HostSpec { name, system, .. } = &hosts[flow.from.host];
     let adapter = system.sockets[from].adapter;
     let end = WireEnd::Adapter { host: flow.from.host, adapter };
-    let at = format!("{name}:{}", system.devices[system.adapters[adapter].device].name);
+    let at = format!("{name}:{}", system.adapters[adapter].name());
     let link = wires.iter().find_map(|link| Some((link, link.gates(end)?)));
     let Some((link, gates)) = link else {
         let help = format!("add `[[ethernet.gates]]` with `end = \"{at}\"`, or remove `offset`");

@@ -8,7 +8,8 @@
 extern crate alloc;
 
 use crate::clock::Timekeeper;
-use crate::send::{Outlet, PAUSE, Sending};
+use crate::outlets::Outlet;
+use crate::send::{PAUSE, Sending};
 use alloc::vec::Vec;
 use diapason_contract::ethernet::{
     GateTerms, RING, SEND_FRAME, SEND_GATES, SOCKET_NAMES, SOCKETS, TIME_BUFFERS, gated_room,
@@ -62,7 +63,7 @@ impl Step {
             let is_own = |outlet: &Option<Outlet>| {
                 outlet.as_ref().is_some_and(|it| it.terms.number == terms.socket)
             };
-            let Some(place) = sending.outlets.iter().position(is_own) else { continue };
+            let Some(place) = sending.outlets.all.iter().position(is_own) else { continue };
             let names = SOCKET_NAMES.get(usize::from(terms.socket)).ok_or(Errno::Absent)?;
             let ahead = &memory::inbox(names.inbox, 0)?.0.gates;
             steps[place] = Some(Step { watch: StepWatch::new(terms), ahead, began: false });
@@ -84,7 +85,7 @@ impl Gated {
         sending.divide();
         let entry = |(mask, interval_ns)| GateEntry { mask, interval_ns };
         let entries: Vec<GateEntry> = terms.entries().map(entry).collect();
-        let senders = sending.outlets.iter().flatten().count();
+        let senders = sending.outlets.all.iter().flatten().count();
         let room = gated_room(senders);
         let gates = GateList::new(terms.base_ns, None, &entries);
         let rate = LinkRate::new(terms.mbit * 1_000_000);
@@ -143,7 +144,7 @@ impl Gated {
             if is_full && time.is_some() {
                 continue;
             }
-            let Some(outlet) = &mut self.sending.outlets[socket] else { continue };
+            let Some(outlet) = &mut self.sending.outlets.all[socket] else { continue };
             let Some(frame) = outlet.frames.pop() else { continue };
             let terms = outlet.terms;
             any = true;
@@ -153,7 +154,7 @@ impl Gated {
                 let class = usize::from(terms.priority.unwrap_or(0));
                 let held = Held { place, socket, bytes };
                 if self.egress.push(time.0, class, usize::from(bytes), held).is_err() {
-                    self.sending.foreign += 1;
+                    self.sending.outlets.foreign += 1;
                     return;
                 }
                 self.free &= !(1 << place);

@@ -1,9 +1,11 @@
-//! The process of the Ethernet server: it owns one adapter, gives received frames to sockets, and
-//! sends what they want sent.
+//! A process of the Ethernet server: it gives received frames to sockets, and sends what they want
+//! sent.
 //!
-//! Two threads share nothing but published counts: one receives, on an I/O VCPU for the readers of
-//! the sockets, the other sends. The settings follow from `[[adapter]]` and `[[socket]]`, and from
-//! `[[ethernet.gates]]` in a list of hosts. With the setting `time` both also keep a common time.
+//! One that owns a card has two threads, which share nothing but published counts: one receives, on
+//! an I/O VCPU for the readers of the sockets, the other sends. A USB network device has a process
+//! for each direction, at the end of a pipe. The settings follow from `[[adapter]]` and
+//! `[[socket]]`, and from `[[ethernet.gates]]` in a list of hosts. With the setting `time` both
+//! threads also keep a common time.
 
 #![no_std]
 #![no_main]
@@ -11,26 +13,34 @@
 
 mod books;
 mod clock;
+mod comes;
 mod gated;
+mod goes;
+mod outlets;
 mod receive;
 mod report;
 mod send;
+mod sorting;
 mod watch;
 
 use clock::{Listening, Timekeeper};
+use comes::Coming;
 use diapason_contract::ethernet::{
-    ADAPTER_NAMES, ADAPTER_SETTING, AdapterNames, AdapterTerms, GATES_HEAP, GATES_SETTING,
-    GateTerms, SOCKETS_SETTING, SocketTerms,
+    ADAPTER_NAMES, ADAPTER_SETTING, AdapterNames, AdapterPart, AdapterTerms, GATES_HEAP,
+    GATES_SETTING, GateTerms, SOCKETS_SETTING, SocketTerms,
 };
 use diapason_netlib::card::{self, CardReceiver};
 use diapason_rt::locked::Locked;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
-use diapason_rt::{Arguments, Errno, entry, heap, log, settings};
+use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, settings};
 use gated::Gated;
+use goes::Going;
+use outlets::Outlets;
 use receive::Receiving;
 use report::Reports;
 use send::Sending;
+use sorting::Sorting;
 
 entry!(main);
 // Only gates use it: a server without any needs no memory for it.
@@ -60,9 +70,27 @@ fn told() -> Result<(AdapterTerms, &'static AdapterNames), Errno> {
 
 fn serve() -> Result<(), Errno> {
     let (terms, names) = told()?;
+    let settings = settings::read();
+    let all = || {
+        let all = SocketTerms::all(settings.get(SOCKETS_SETTING));
+        all.filter(|it| it.adapter == terms.number)
+    };
+    match terms.part {
+        AdapterPart::Card { moderation_ns } => drive(&terms, names, moderation_ns),
+        AdapterPart::Comes => Coming::open(Reports::new(terms.number, all()), all())?.run(),
+        AdapterPart::Goes { period_ns, bytes } => {
+            // The process of the other direction reports on sockets.
+            let reports = Reports::new(terms.number, core::iter::empty());
+            Going::open(reports, (bytes, terms.mac), all())?.run(Nanos(period_ns))
+        }
+    }
+}
+
+/// Drives a card.
+fn drive(terms: &AdapterTerms, names: &AdapterNames, moderation_ns: u64) -> Result<(), Errno> {
     let (receiver, sender) = card::start(names.device, names.rings, terms.mac)?;
-    receiver.moderate(terms.moderation_ns);
-    let timekeeper = Timekeeper::open(&sender, &terms)?;
+    receiver.moderate(moderation_ns);
+    let timekeeper = Timekeeper::open(&sender, terms)?;
     *RECEIVE.0.lock()? = Some(receiver);
     thread::start(Vcpu::open(names.vcpu)?, "receive", PRIORITY, &RECEIVE)?;
     let settings = settings::read();
@@ -70,7 +98,8 @@ fn serve() -> Result<(), Errno> {
         let all = SocketTerms::all(settings.get(SOCKETS_SETTING));
         all.filter(|it| it.adapter == terms.number)
     };
-    let sending = Sending::open(sender, names, Reports::new(terms.number, all()), all())?;
+    let reports = Reports::new(terms.number, all());
+    let sending = Sending::open(sender, names, reports, Outlets::open(all())?)?;
     match GateTerms::of(settings.get(GATES_SETTING)) {
         None => sending.run(timekeeper),
         Some(terms) => Gated::open(sending, timekeeper, &terms)?.run(),
@@ -84,7 +113,7 @@ impl Receive {
         let settings = settings::read();
         let all = SocketTerms::all(settings.get(SOCKETS_SETTING));
         let all = all.filter(|it| it.adapter == terms.number);
-        Receiving::open(receiver, names, Listening::open(names)?, all)?.run()
+        Receiving::open(receiver, names, Listening::open(names)?, Sorting::open(all)?)?.run()
     }
 }
 

@@ -2,27 +2,19 @@
 //! socket may send, and posts it.
 
 use crate::clock::Timekeeper;
+use crate::outlets::Outlets;
 use crate::report::Reports;
 use diapason_contract::ethernet::{
-    AdapterNames, FRAME_MAX, OUT_FRAMES, OutFrame, REST, RING, SEND_FRAME, SLOT_BYTES,
-    SOCKET_NAMES, SOCKETS, SocketTerms, TIME_BUFFERS,
+    AdapterNames, OutFrame, RING, SEND_FRAME, SLOT_BYTES, SOCKETS, SocketTerms, TIME_BUFFERS,
 };
-use diapason_ether::Own;
 use diapason_netlib::card::CardSender;
 use diapason_netlib::memory::FrameSlots;
-use diapason_pipe::Reader;
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
-use diapason_rt::{Errno, Nanos, pipe, time};
+use diapason_rt::{Errno, Nanos, time};
 
 /// The pause while the adapter has no room.
 pub(crate) const PAUSE: Nanos = Nanos::from_micros(200);
-
-/// The frames that a socket sends.
-pub(crate) struct Outlet {
-    pub terms: SocketTerms,
-    pub frames: Reader<'static, OutFrame, OUT_FRAMES>,
-}
 
 /// The adapter's sending half, and where its frames come from.
 pub(crate) struct Sending {
@@ -30,9 +22,7 @@ pub(crate) struct Sending {
     buffers: FrameSlots,
     bus: DmaSegment,
     ask: Semaphore,
-    pub outlets: [Option<Outlet>; SOCKETS],
-    /// The ports of all sockets of the adapter, whether they send or not.
-    ports: [u16; SOCKETS],
+    pub outlets: Outlets,
     sent: u64,
     /// Frames that were given to the adapter after the last event of the common time.
     behind: usize,
@@ -40,15 +30,13 @@ pub(crate) struct Sending {
     pub later: usize,
     /// The buffer of the last frame of the common time behind gates.
     timed: Option<usize>,
-    /// Frames that claim to be of somebody else, or that no gate ever lets pass.
-    pub foreign: u64,
     /// Frames of each socket that gates discarded because they did not keep step.
     pub out_of_step: [u64; SOCKETS],
     pub reports: Reports,
 }
 
 impl Sending {
-    /// Opens the pipes of all sockets that send.
+    /// Opens the buffers to send from.
     ///
     /// # Errors
     /// None for what the description grants.
@@ -56,29 +44,18 @@ impl Sending {
         card: CardSender,
         names: &AdapterNames,
         reports: Reports,
-        all: impl Iterator<Item = SocketTerms>,
+        outlets: Outlets,
     ) -> Result<Sending, Errno> {
-        let (mut outlets, mut ports) = ([const { None }; SOCKETS], [REST; SOCKETS]);
-        for ((outlet, port), terms) in outlets.iter_mut().zip(&mut ports).zip(all) {
-            *port = terms.port;
-            if !terms.sends() {
-                continue;
-            }
-            let known = SOCKET_NAMES.get(usize::from(terms.number)).ok_or(Errno::Absent)?;
-            *outlet = Some(Outlet { terms, frames: pipe::reader(known.out)? });
-        }
         Ok(Sending {
             card,
             buffers: FrameSlots::of_adapter(names.buffers, 2 * RING as u16)?,
             bus: DmaSegment::attach(names.buffers)?,
             ask: Semaphore::open(names.send)?,
             outlets,
-            ports,
             sent: 0,
             behind: 0,
             later: 0,
             timed: None,
-            foreign: 0,
             out_of_step: [0; SOCKETS],
             reports,
         })
@@ -111,7 +88,7 @@ impl Sending {
 
     /// Reports if that is due, also on the common time if the host keeps one.
     pub fn report(&mut self, keeper: Option<&Timekeeper>) {
-        let counts = [self.sent, self.foreign];
+        let counts = [self.sent, self.outlets.foreign];
         let counts = (counts, &self.out_of_step);
         self.reports.look(time::now(), counts, keeper, || self.card.link());
     }
@@ -124,7 +101,7 @@ impl Sending {
                 time::sleep(PAUSE);
                 return true;
             };
-            let Some(outlet) = &mut self.outlets[number] else { continue };
+            let Some(outlet) = &mut self.outlets.all[number] else { continue };
             let Some(frame) = outlet.frames.pop() else { continue };
             any = true;
             let terms = outlet.terms;
@@ -183,12 +160,7 @@ impl Sending {
 
     /// Copies a frame into a buffer, if its socket may send it. Returns its bytes.
     pub fn fill(&mut self, place: usize, terms: &SocketTerms, frame: &OutFrame) -> Option<u16> {
-        let bytes = usize::try_from(frame.length).ok().filter(|bytes| *bytes <= FRAME_MAX);
-        let bytes = bytes.and_then(|bytes| frame.data.get(..bytes));
-        let Some(bytes) = bytes.filter(|bytes| self.is_of(terms, bytes)) else {
-            self.foreign += 1;
-            return None;
-        };
+        let bytes = self.outlets.allow(terms, frame)?;
         self.buffers.copy((RING + place) as u16, bytes);
         Some(bytes.len() as u16)
     }
@@ -199,15 +171,5 @@ impl Sending {
         self.behind += 1;
         self.later = 0;
         self.sent += 1;
-    }
-
-    /// Returns whether a frame is what this socket may send.
-    fn is_of(&self, terms: &SocketTerms, frame: &[u8]) -> bool {
-        let own = Own { mac: terms.mac, address: terms.address };
-        if terms.is_rest() {
-            own.sends_rest(frame, |port| self.ports.contains(&port))
-        } else {
-            own.sends_datagram(frame, terms.port, diapason_netlib::tag(terms))
-        }
     }
 }
