@@ -255,4 +255,8 @@ fn the_reader_of_a_usb_device_does_more_than_that_of_a_pipe() {
     let plain = Plan::of(&parse("f", &without).unwrap_or_else(|wrong| panic!("{wrong}")));
     let user = |plan: &Plan| plan.pipes[0].bill.as_ref().expect("a bill").value(What::User);
     assert!(user(&plan) > user(&plain), "{} {}", user(&plan), user(&plain));
+    let third = "[[socket]]\nname = \"third\"\nadapter = \"nic0\"\nprocess = \"supervisor\"\n\
+                 port = 7000\n\n[[process]]\nname = \"drive\"";
+    let more = of_usb(&[("[[process]]\nname = \"drive\"", third)]);
+    assert!(user(&more) > user(&plan), "{} {}", user(&more), user(&plan));
 }

@@ -5,8 +5,10 @@
 //! both ends: [`expand`] declares them as if they had been written out, as it is done for pipes.
 
 mod carried;
+mod ports;
 
 pub(crate) use carried::datagrams;
+pub use ports::{AdapterDevice, EthernetAdapter, UdpPort, UsbAdapter};
 
 use crate::declared::{
     Declared, DeclaredAdapter, DeclaredDevice, DeclaredPlace, DeclaredSegment, DeclaredSocket,
@@ -17,7 +19,7 @@ use crate::keys::{self, required};
 use crate::names::Names;
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{AdapterDevice, EthernetAdapter, SemaphoreKind, Setting, System, UdpPort};
+use crate::system::{SemaphoreKind, Setting, System};
 use crate::table::{Raw, Table};
 use core::net::{Ipv4Addr, SocketAddrV4};
 use diapason_abi::Key;

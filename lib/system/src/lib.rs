@@ -91,6 +91,7 @@ pub use carried::{
 };
 pub use credit::PortCredit;
 pub use diagnostics::{Diagnostics, ProblemSummary};
+pub use ethernet::{AdapterDevice, EthernetAdapter, UdpPort, UsbAdapter};
 pub use explained::explained;
 pub use fault::kinds::{FaultKind, FaultTarget, InjectedFault, LIES};
 pub use flow::{CLOCKS_APART, Detour, Flow, FlowHop, FlowRelease, FlowStop, FlowWay};
@@ -106,9 +107,9 @@ pub use pulled::{Pullable, Pulled};
 pub use revise::{Revision, revised};
 pub use state::{StateField, StateNumber, StateReading, StateSpec};
 pub use system::{
-    AdapterDevice, ConditionSpec, CriticalSection, DeviceSpec, EthernetAdapter, FarEnd, Interrupt,
-    MailboxSpec, Neighbours, Place, ProcessSpec, Restart, Scheduling, SegmentSpec, SemaphoreKind,
-    SemaphoreSpec, ServedBy, ServerSpec, Setting, System, UdpPort, UsbAdapter, VcpuSpec, WorkSpec,
+    ConditionSpec, CriticalSection, DeviceSpec, FarEnd, Interrupt, MailboxSpec, Neighbours, Place,
+    ProcessSpec, Restart, Scheduling, SegmentSpec, SemaphoreKind, SemaphoreSpec, ServedBy,
+    ServerSpec, Setting, System, VcpuSpec, WorkSpec,
 };
 pub use value::{KnownKey, ValueKind};
 pub use wire_time::{SLEW_PPM, WireTime};

@@ -6,13 +6,13 @@
 
 use crate::credit::{self, DeclaredCredit, PortCredit};
 use crate::diagnostics::{Problem, Report};
+use crate::ethernet::EthernetAdapter;
 use crate::gates::{self, AdapterGates, DeclaredGates, GatedEnd};
 use crate::hosts::HostSpec;
 use crate::keys;
 use crate::pulled::{self, Pulled};
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
-use crate::system::EthernetAdapter;
 use crate::table::{Raw, Table};
 use crate::wire_time::{self, DeclaredTime, WireTime};
 use diapason_tsn::GateList;

@@ -308,6 +308,8 @@ pub(crate) struct FramePipe {
     pub writes: bool,
     /// Another one comes from the device besides: a frame each millisecond.
     pub both: bool,
+    /// The frames of both are datagrams of a socket, and `netd` is at their ends.
+    pub datagrams: bool,
 }
 
 /// A pipe from a sensor to a reader of the program `sensor-pipe`, or from an endpoint to one of the

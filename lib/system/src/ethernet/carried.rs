@@ -1,12 +1,11 @@
 //! Adapters that are USB network devices: `netd` reads the pipe from one and writes the pipe to it,
 //! with a process for each direction.
 
-use super::TAG;
+use super::{TAG, UsbAdapter};
 use crate::declared::{Declared, DeclaredAdapter, DeclaredPipe, DeclaredSocket, DeclaredUsb};
 use crate::diagnostics::{Problem, Report};
 use crate::plugged::SocketAddress;
 use crate::source::At;
-use crate::system::UsbAdapter;
 use diapason_contract::ethernet::{FRAME_MAX, PAYLOAD_MAX, PROGRAM, REST};
 use diapason_contract::threads::ServiceKind;
 

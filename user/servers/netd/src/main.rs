@@ -86,7 +86,7 @@ fn serve() -> Result<(), Errno> {
     }
 }
 
-/// Drives a card.
+/// Resets a card, lets the other thread receive from it, and sends.
 fn drive(terms: &AdapterTerms, names: &AdapterNames, moderation_ns: u64) -> Result<(), Errno> {
     let (receiver, sender) = card::start(names.device, names.rings, terms.mac)?;
     receiver.moderate(moderation_ns);

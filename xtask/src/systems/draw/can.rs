@@ -2,8 +2,8 @@
 
 use super::spread;
 use crate::systems::drawn::{
-    Budget, Commands, DiskPipe, DrawnOutput, DrawnPipe, DrawnSamples, FramePipe, Gadget, Interface,
-    KBITS, Onward, Sender, TRAFFIC, TURNS, reader,
+    Budget, Commands, DiskPipe, Drawn, DrawnOutput, DrawnPipe, DrawnSamples, FramePipe, Gadget,
+    Interface, KBITS, Onward, Sender, TRAFFIC, TURNS, reader,
 };
 use diapason_random::Random;
 
@@ -202,7 +202,24 @@ fn network(random: &mut Random) -> Gadget {
     let writes = random.one_in(2);
     let every = random.pick(if writes { &[5_000, 10_000, 20_000] } else { &[200, 500, 1_000] });
     let both = writes && random.one_in(2);
-    Gadget::Frames(FramePipe { every, writes, both }, samples(random, 1_000 * every))
+    Gadget::Frames(
+        FramePipe { every, writes, both, datagrams: false },
+        samples(random, 1_000 * every),
+    )
+}
+
+/// Lets the frames of a network device to which a pipe goes be datagrams, both ways, on a host with
+/// one core.
+pub fn datagrams((seed, number): (u64, u64), drawn: &mut Drawn) {
+    let has_sockets = Random::stream(seed.rotate_left(24), number).one_in(2);
+    if !has_sockets || drawn.cores() > 1 {
+        return;
+    }
+    for class in drawn.can.iter_mut().flat_map(|can| &mut can.classes) {
+        if let Gadget::Frames(pipe, _) = class {
+            (pipe.both, pipe.datagrams) = (pipe.writes, pipe.writes);
+        }
+    }
 }
 
 /// A pipe from an endpoint; from that of a keyboard only if there is no other keyboard.
@@ -263,11 +280,24 @@ fn pipe(random: &mut Random, channel: u64, lies: bool) -> DrawnPipe {
 
 #[cfg(test)]
 mod tests {
+    use super::super::raw;
     use super::*;
 
     /// Counts the interfaces of many for which something is true.
     fn share(of: impl Fn(&Interface) -> bool) -> usize {
         (0..1_000).filter(|n| of(&interface(&mut Random::stream(7, *n)))).count()
+    }
+
+    #[test]
+    fn some_frames_are_datagrams_on_a_host_with_one_core() {
+        let all: Vec<Drawn> = (0..1_000).map(|number| raw(7, number)).collect();
+        let has = |drawn: &&Drawn| {
+            let mut classes = drawn.can.iter().flat_map(|can| &can.classes);
+            classes.any(|it| matches!(it, Gadget::Frames(pipe, _) if pipe.datagrams))
+        };
+        let some: Vec<&Drawn> = all.iter().filter(has).collect();
+        assert!(some.len() > 5, "{}", some.len());
+        assert!(some.iter().all(|drawn| drawn.cores() == 1));
     }
 
     #[test]

@@ -117,6 +117,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
     } else if has_cores {
         cores::spread_out(&mut Random::stream(seed.rotate_left(8), number), &mut drawn);
     }
+    can::datagrams((seed, number), &mut drawn);
     drawn
 }
 

@@ -32,6 +32,14 @@ pub const fn watches(class: Gadget) -> Option<&'static str> {
     }
 }
 
+/// Returns the name of the device of a class. An adapter is called as `netd` knows it.
+fn plugged(class: Gadget) -> String {
+    match class {
+        Gadget::Frames(FramePipe { datagrams: true, .. }, _) => String::from("nic0"),
+        _ => format!("{}-device", word(class)),
+    }
+}
+
 /// Returns the objects that the service shares with its client.
 const fn shared(class: Gadget) -> &'static [&'static str] {
     match class {
@@ -128,17 +136,18 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
             return device(class, port) + &read(name, (messages, reader), samples);
         }
         Gadget::Blocks(pipe, samples) => {
-            return device(class, port) + &ended(name, blocks(pipe), (pipe.writes, ""), samples);
+            let (way, at) = ((pipe.writes, ""), &*plugged(class));
+            return device(class, port) + &ended((name, at), blocks(pipe), way, samples);
         }
         Gadget::Frames(pipe, samples) => {
             let [messages, program] = frames(pipe);
             let messages = (&messages[..], &program[..]);
             let (serves, reads) = match pipe.both {
-                true => (format!(", \"{HEARS}\""), heard(samples)),
+                true => (format!(", \"{HEARS}\""), heard(pipe, samples)),
                 false => (String::new(), String::new()),
             };
-            let way = (pipe.writes, &*serves);
-            return device(class, port) + &ended(name, messages, way, samples) + &reads;
+            let (way, at) = ((pipe.writes, &*serves), &*plugged(class));
+            return device(class, port) + &ended((name, at), messages, way, samples) + &reads;
         }
         Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
         Gadget::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
@@ -174,7 +183,7 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
 }
 
 fn device(class: Gadget, port: usize) -> String {
-    let name = word(class);
+    let (name, plug) = (word(class), plugged(class));
     let model = match class {
         Gadget::Endpoint(Sender::Keys, _) => "keyboard",
         Gadget::Endpoint(..) => "instrument",
@@ -199,8 +208,7 @@ fn device(class: Gadget, port: usize) -> String {
         _ => String::new(),
     };
     format!(
-        "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{model}\"\n\
-         {takes}"
+        "\n[[usb]]\nname = \"{plug}\"\non = \"xhci\"\nport = {port}\nmodel = \"{model}\"\n{takes}"
     )
 }
 
@@ -235,11 +243,18 @@ const fn blocks(pipe: DiskPipe) -> Messages<'static> {
     }
 }
 
+/// The process of `netd` at the end of a pipe.
+const SERVER: &str = "program = \"netd\"\nstack = \"64K\"";
+
 /// Returns the messages of the pipe of a network device.
 fn frames(pipe: FramePipe) -> [String; 2] {
-    let FramePipe { every, writes, .. } = pipe;
+    let FramePipe { every, writes, datagrams, .. } = pipe;
     let [shape, program] = match writes {
+        false if datagrams => ["bytes = 256\nstamp = 50", SERVER],
         false => ["bytes = 256\nstamp = 24", "program = \"frame-pipe\"\narguments = [0]"],
+        true if datagrams => {
+            return [format!("period = \"{every}us\"\nbytes = 256"), SERVER.to_owned()];
+        }
         true => {
             return [
                 format!("period = \"{every}us\"\nbytes = 1514"),
@@ -270,13 +285,13 @@ const fn packets(sender: Sender) -> Messages<'static> {
 
 /// The pipe from a device, its reader, and the bottom half between them.
 fn read(name: &str, messages: Messages<'_>, samples: DrawnSamples) -> String {
-    ended(name, messages, (false, ""), samples)
+    ended((name, &format!("{name}-device")), messages, (false, ""), samples)
 }
 
 /// The pipe from a device or to it, its reader or writer, and the bottom half between them, which
 /// may serve other VCPUs, too.
 fn ended(
-    name: &str,
+    (name, device): (&str, &str),
     (messages, program): Messages<'_>,
     (writes, more): (bool, &str),
     samples: DrawnSamples,
@@ -301,7 +316,7 @@ fn ended(
         _ => "990us",
     };
     format!(
-        "\n[[pipe]]\nname = \"{name}-messages\"\n{way} = \"{name}-device\"\n\
+        "\n[[pipe]]\nname = \"{name}-messages\"\n{way} = \"{device}\"\n\
          {end} = \"{name}-user\"\n{messages}\nwork = \"{declared}ns\"\n\
          \n[[process]]\nname = \"{name}-user\"\n{program}\npriority = 30\n\
          vcpu = \"{seat}\"\n{}\
@@ -313,17 +328,34 @@ fn ended(
 }
 
 /// The pipe from a network device to which another one goes, and its reader.
-fn heard(samples: DrawnSamples) -> String {
+fn heard(pipe: FramePipe, samples: DrawnSamples) -> String {
     let DrawnSamples { work: declared, server, replenishments, .. } = samples;
-    let pipe = FramePipe { every: 1_000, writes: false, both: false };
-    let [messages, program] = frames(pipe);
+    let [messages, program] = frames(FramePipe { every: 1_000, writes: false, ..pipe });
+    let device = plugged(Gadget::Frames(pipe, samples));
+    let sockets = if pipe.datagrams { socket(samples) } else { String::new() };
     format!(
-        "\n[[pipe]]\nname = \"network-heard\"\nfrom = \"network-device\"\n\
+        "\n[[pipe]]\nname = \"network-heard\"\nfrom = \"{device}\"\n\
          reader = \"network-watch\"\n{messages}\nwork = \"{declared}ns\"\n\
          \n[[process]]\nname = \"network-watch\"\n{program}\npriority = 30\nvcpu = \"{HEARS}\"\n\
-         {}{}",
+         {}{}{sockets}",
         vcpu(HEARS, server, &format!("replenishments = {replenishments}\n")),
         work("usbd.network.message", 2_000)
+    )
+}
+
+/// The adapter that is a network device, and the socket that its frames come to. The program sends
+/// them back.
+fn socket(samples: DrawnSamples) -> String {
+    let DrawnSamples { work: declared, takes, server, replenishments, .. } = samples;
+    format!(
+        "\n[[adapter]]\ndevice = \"nic0\"\naddress = \"10.0.2.15\"\nmac = \"40:54:00:12:34:56\"\n\
+         \n[[socket]]\nname = \"drive\"\nadapter = \"nic0\"\nprocess = \"drive\"\nport = 5000\n\
+         period = \"1ms\"\nbytes = 214\nwork = \"{declared}ns\"\n\
+         peer = \"10.0.2.2:4000\"\npeer_mac = \"52:55:0a:00:02:02\"\n\
+         \n[[process]]\nname = \"drive\"\nprogram = \"udp-echo\"\npriority = 30\n\
+         vcpu = \"use-socket\"\nstack = \"32K\"\n{}{}",
+        vcpu("use-socket", server, &format!("replenishments = {replenishments}\n")),
+        work("socket.take", takes)
     )
 }
 
