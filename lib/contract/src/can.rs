@@ -54,6 +54,8 @@ pub const MOST: usize = CHANNELS;
 
 /// Transfers from an interface that are kept pending at most.
 pub const PENDING: u64 = 28;
+/// Messages that such a transfer has at most.
+pub const TOGETHER: u64 = 8;
 
 /// Bytes that the transfers of an interface take of the memory for all transfers: those from it
 /// are a packet each, and there are 20 small ones besides.

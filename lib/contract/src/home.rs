@@ -1,5 +1,7 @@
 //! A thread of the server: the VCPU that it runs on, and what its work is called in descriptions.
 
+use crate::can::{PENDING, TOGETHER};
+use crate::source::{PipeSource, SOURCES};
 use diapason_abi::Nanos;
 
 /// A thread of the server, with its VCPU and its work.
@@ -75,6 +77,36 @@ impl Home {
         work: &'static str,
     ) -> Home {
         Home { vcpu, thread, work, ..self }
+    }
+
+    /// Returns the longest time, in ns, for which its thread holds the lock: its work, and that of as
+    /// many messages as can have come if all that was queued has ended. `worst` has the longest
+    /// time of each work that the description has, and `has_pipe` says which sources have pipes.
+    pub fn held(
+        &self,
+        worst: impl Fn(&str) -> Option<u64>,
+        has_pipe: impl Fn(&PipeSource) -> bool,
+    ) -> u64 {
+        let sources = || SOURCES.iter().filter(|source| source.home.vcpu == self.vcpu);
+        let queued = |source: &PipeSource| source.attributes.transfer.1 as u64;
+        let most = match sources().next() {
+            // A device may have a pipe in each direction.
+            Some(first) => {
+                let piped = sources().filter(|source| has_pipe(source));
+                piped.map(queued).sum::<u64>().max(queued(first))
+            }
+            // Those of a `gs_usb` interface have one message each.
+            None => PENDING * TOGETHER,
+        };
+        let each = (!self.each.is_empty()).then(|| worst(self.each)).flatten();
+        // Where a transfer may have several messages, the description has both works or none.
+        let (transfer, each) = match self.transfer {
+            "" => (0, each.unwrap_or(0)),
+            transfer => worst(transfer).zip(each).unwrap_or((0, 0)),
+        };
+        let own = worst(self.work).unwrap_or(0);
+        let transfers = transfer.saturating_mul(PENDING);
+        own.saturating_add(transfers).saturating_add(each.saturating_mul(most))
     }
 
     /// Returns how many threads run on its VCPU, each doing its work under the lock of its branch.

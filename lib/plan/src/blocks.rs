@@ -120,7 +120,10 @@ impl Plant<'_> {
         let stages = inbound.stages(crate::known::nobody(&inbound.half));
         let at = (index, inbound.own);
         let bill = self.with_traffic(at, |traffic: &Traffic<'_>| input(&stages, traffic))?;
-        Ok(bill.map_or(Nanos::FOREVER, |bill| bill.total))
+        bill.map(|bill| bill.total).map_err(|refusal| {
+            let help = "give the stage more of the processor, or reduce the traffic";
+            (refusal.to_string(), help.to_owned())
+        })
     }
 
     /// Checks that a command has ended before the next one is due.

@@ -7,7 +7,7 @@ use crate::missing::{self, Missing};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::SLOTS;
 use diapason_contract::can;
-use diapason_contract::source::{MessageForm, PipeSource, SOURCES};
+use diapason_contract::source::{MessageForm, PipeSource};
 use diapason_contract::threads::{Home, RECEIVE, RECEIVERS, ServiceKind};
 use diapason_devices::kvaser::Identity;
 use diapason_system::{PipeSpec, System, UsbModel};
@@ -17,6 +17,8 @@ use diapason_usb::class::{gs_usb, kvaser};
 const KEPT: u64 = 64;
 const _: () = assert!(diapason_devices::kvaser::FRAMES as u64 == KEPT);
 const _: () = assert!(diapason_devices::gs_usb::POOL as u64 == KEPT);
+const _: () = assert!(kvaser::TRANSFER.1 as u64 == can::PENDING);
+const _: () = assert!((kvaser::TRANSFER.0 / kvaser::MESSAGE) as u64 == can::TOGETHER);
 
 /// The driver of a device, as far as bills count it.
 #[derive(Clone, Copy)]
@@ -47,24 +49,12 @@ pub(crate) fn worst(system: &System, name: &str) -> Option<Nanos> {
     works.find(|work| work.name == name).map(|work| Nanos(work.worst_ns))
 }
 
-/// Returns the longest time for which a bottom half holds its lock: its work, and that of as many
-/// messages as can have come if all that was queued has ended.
+/// Returns the longest time for which a bottom half holds its lock.
 pub(crate) fn held(system: &System, home: &Home) -> Nanos {
-    let sources = || SOURCES.iter().filter(|source| source.home.vcpu == home.vcpu);
-    let is_piped = |source: &&PipeSource| {
-        system.pipes.iter().filter_map(PipeSpec::source).any(|piped| piped == *source)
+    let is_piped = |source: &PipeSource| {
+        system.pipes.iter().filter_map(PipeSpec::source).any(|piped| piped == source)
     };
-    let queued = |source: &PipeSource| source.attributes.transfer.1;
-    let most = match sources().next() {
-        // A device may have a pipe in each direction.
-        Some(first) => sources().filter(is_piped).map(queued).sum::<usize>().max(queued(first)),
-        // Those of a `gs_usb` interface have one message each.
-        None => kvaser::TRANSFER.1 * (kvaser::TRANSFER.0 / kvaser::MESSAGE),
-    };
-    let (transfer, each) = apart(system, home).unwrap_or_default();
-    let own = worst(system, home.work).unwrap_or_default();
-    let transfers = transfer.0.saturating_mul(kvaser::TRANSFER.1 as u64);
-    Nanos(own.0.saturating_add(transfers).saturating_add(each.0.saturating_mul(most as u64)))
+    Nanos(home.held(|name| worst(system, name).map(|worst| worst.0), is_piped))
 }
 
 /// Returns what each transfer and each message takes beside a wake-up: nothing if the description

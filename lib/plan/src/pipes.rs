@@ -369,7 +369,7 @@ impl Plant<'_> {
         let contracts: Vec<[Bucket; 1]> = contracts.into_iter().chain(tuned).collect();
         let channels: Vec<&[Bucket]> = contracts.iter().map(|contract| &contract[..]).collect();
         let own = same.iter().position(|other| *other == index).unwrap_or(0);
-        let beside = self.beside(index);
+        let beside = self.beside(index)?;
         let beside: Vec<&[Bucket]> = beside.iter().map(|contract| &contract[..]).collect();
         Ok(then(&Traffic { beside: &beside, ..Traffic::among(&channels, own) }))
     }

@@ -7,6 +7,7 @@
 //! is enough. No message can be the first that takes longer.
 
 use crate::driver::worst;
+use crate::missing::Missing;
 use crate::pipes::{Plant, contract};
 use diapason_abi::Nanos;
 use diapason_pipe::bill::What;
@@ -32,10 +33,27 @@ impl Plant<'_> {
 
     /// Returns the contracts of the messages that the bottom half of a pipe handles beside its own,
     /// as they are when it has handled them.
-    pub(crate) fn beside(&self, index: usize) -> Vec<[Bucket; 1]> {
+    ///
+    /// # Errors
+    /// Nothing bounds how late it handles those of another pipe.
+    pub(crate) fn beside(&self, index: usize) -> Result<Vec<[Bucket; 1]>, Missing> {
         let as_handled = |other: usize| {
-            let own = contract(&self.system.pipes[other]);
-            [own.with_jitter(Nanos(own.jitter.0.saturating_add(self.late(other).0)))]
+            let (own, late) = (contract(&self.system.pipes[other]), self.late(other));
+            if late < Nanos::FOREVER {
+                return Ok([own.with_jitter(own.jitter + late)]);
+            }
+            let [it, other] = [index, other].map(|index| &self.system.pipes[index]);
+            let what = format!(
+                "nothing bounds how late messages of `{}` are handled, and those of `{}` wait for \
+                 them",
+                other.name, it.name
+            );
+            let half = self.driver(it).home.vcpu;
+            let remedy = format!(
+                "give `{half}` more of the processor or a shorter work, or make messages of one of \
+                 the two rarer"
+            );
+            Err((what, remedy))
         };
         self.siblings(index).map(as_handled).collect()
     }

@@ -175,3 +175,20 @@ fn a_bottom_half_of_both_ways_may_be_woken_as_often_as_both_need() {
     }
     assert!(both(&[("interval = \"40us\"", "interval = \"50us\"")]).holds());
 }
+
+#[test]
+fn two_ways_that_delay_each_other_without_end_name_each_other() {
+    let slow =
+        ("name = \"usbd.network\"\nworst = \"8us\"", "name = \"usbd.network\"\nworst = \"90us\"");
+    let plan = both(&[
+        slow,
+        ("usbd.network.message\"\nworst = \"2us\"", "usbd.network.message\"\nworst = \"9us\""),
+    ]);
+    for (place, other) in [(0, "`goes`"), (1, "`comes`")] {
+        let Err(NoBill::Missing(what, remedy)) = &plan.pipes[place].bill else {
+            panic!("{:?}", plan.pipes[place].bill)
+        };
+        assert!(what.contains("nothing bounds how late") && what.contains(other), "{what}");
+        assert!(remedy.contains("usb-network"), "{remedy}");
+    }
+}

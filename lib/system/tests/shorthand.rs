@@ -1,7 +1,7 @@
 //! `[usbd]` and `explain`: a table stands for the USB server, and what a description says itself
 //! stays.
 
-use diapason_system::{Description, Diagnostics, System, explained, parse, parse_any};
+use diapason_system::{Description, Diagnostics, ServerSpec, System, explained, parse, parse_any};
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -262,4 +262,33 @@ fn double_brackets_are_the_only_mistake() {
     let found = parse("f", &READER.replace("[usbd]", "[[usbd]]")).unwrap_err();
     let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
     assert_eq!(titles, ["`usbd` is not a single table"]);
+}
+
+/// The thread that manages waits for the lock of a bottom half on its own budget: 40 us, and 2 us
+/// for each of the 32 frames that can have come, and of the 32 that can have gone.
+#[test]
+fn the_thread_that_manages_gets_a_lock_that_a_bottom_half_holds_for_long() {
+    let pipe = |way: &str, end: &str, name: &str| {
+        format!(
+            "\n[[pipe]]\nname = \"{way}\"\n{way} = \"net\"\n{end} = \"{name}\"\nperiod = \"10ms\"\n\
+             \n[[process]]\nname = \"{name}\"\npriority = 30\nvcpu = \"{name}-cpu\"\n\
+             \n[[vcpu]]\nname = \"{name}-cpu\"\nbudget = \"100us\"\nperiod = \"5ms\"\n"
+        )
+    };
+    let device = "\n[[usb]]\nname = \"net\"\non = \"xhci\"\nport = 2\nmodel = \"network\"\n\
+                  takes = \"100us\"\ngap = \"10ms\"\n";
+    let text = READER.replace("[usbd]", "");
+    let text = text + &pipe("from", "reader", "hears") + &pipe("to", "writer", "tells") + device;
+    let managing = |text: &str| {
+        let system = read(text);
+        let vcpu = system.vcpus.iter().find(|vcpu| vcpu.name == "usb-manage").unwrap();
+        match vcpu.server {
+            ServerSpec::Main { budget_ns, period_ns, .. } => (budget_ns, period_ns),
+            ServerSpec::Io { .. } => panic!("{vcpu:?}"),
+        }
+    };
+    assert_eq!(managing(&(text.clone() + "\n[usbd]\n")), (180_000, 4_500_000));
+    assert_eq!(managing(READER), (100_000, 2_500_000), "usual");
+    let own = "\n[[work]]\nname = \"usbd.network\"\nworst = \"9us\"\n\n[usbd]\n";
+    assert_eq!(managing(&(text + own)), (100_000, 2_500_000), "it has messages in its work");
 }

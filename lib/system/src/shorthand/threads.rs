@@ -8,14 +8,16 @@ use crate::units::show_duration;
 use diapason_abi::Nanos;
 use diapason_contract::can::PENDING;
 use diapason_contract::needs::{self, Need};
+use diapason_contract::network;
 use diapason_contract::settings::{PROGRAM, STREAMS};
 use diapason_contract::source::{MessageForm, PipeSource, SOURCES};
 use diapason_contract::threads::{Home, MANAGE, RECEIVE, RECEIVERS, SENDERS, TUNE, homes};
 
 /// The VCPU of the thread that manages.
 const MANAGING: &str = "usb-manage";
-/// Its budget and its period: it finds devices in the background of everything else.
-const MANAGES: (&str, &str, Nanos) = ("100us", "2500us", Nanos(2_500_000));
+/// Its usual budget, and how many budgets its period has: it finds devices beside everything else.
+const MANAGES: u64 = 100_000;
+const MANAGES_ONE_IN: u64 = 25;
 /// The shortest time between two interrupts of a device: the server asks the controller for a
 /// longer one, which QEMU does not keep.
 pub(super) const MODERATION: Nanos = Nanos(1_000_000);
@@ -31,7 +33,8 @@ const READ_AHEAD: u64 = 20;
 
 /// The longest and the shortest time of each work, as `diapason measure` counts them in QEMU, with
 /// a margin of half or more.
-const WORKS: [(&str, u64, u64); 2] = [(MANAGE, 65, 1), (RECEIVE.work, 40, 12)];
+const WORKS: [(&str, u64, u64); 3] =
+    [(MANAGE, 65, 1), (RECEIVE.work, 40, 12), (network::HOME.each, 2, 1)];
 /// A wake-up of the bottom half of CAN channels takes so much, and more for each transfer with one
 /// message: no frame waits in the interface while transfers are pending.
 const RECEIVED: (u64, u64) = (10, 2);
@@ -112,10 +115,16 @@ impl Server<'_> {
     }
 
     pub(super) fn vcpus(&self) -> Vec<Brought> {
-        let (budget, period, _) = MANAGES;
-        let manage = Item::new("vcpu", MANAGING)
-            .text("budget", budget, "usual: it wakes once a millisecond while it finds devices")
-            .text("period", period, "usual");
+        let (budget, period) = self.manages();
+        let why = match budget {
+            MANAGES => "usual: it wakes once a millisecond while it finds devices".to_owned(),
+            _ => format!("it may have to end {} of a bottom half", show_duration(self.held())),
+        };
+        let manage = Item::new("vcpu", MANAGING).text("budget", &show_duration(budget), &why).text(
+            "period",
+            &show_duration(period.0),
+            "usual: a share of 4 %",
+        );
         let mut all = manage.all;
         let setting = |name: &str| self.setting(name);
         for home in homes(&setting) {
@@ -138,6 +147,38 @@ impl Server<'_> {
         all
     }
 
+    /// Returns the budget and the period of the thread that manages. It waits for the lock of a
+    /// bottom half on its own budget, and has to get it.
+    fn manages(&self) -> (u64, Nanos) {
+        let least = (self.held() + KERNEL).next_multiple_of(5_000);
+        let budget = least.max(MANAGES);
+        (budget, Nanos(budget * MANAGES_ONE_IN))
+    }
+
+    /// Returns the longest time for which a bottom half holds its lock.
+    fn held(&self) -> u64 {
+        let setting = |name: &str| self.setting(name);
+        let brought = self.brought_works();
+        let worst = |name: &str| {
+            let usual = || Some(1_000 * self.usual(name).0);
+            self.declared_worst(name).or_else(|| brought.contains(&name).then(usual).flatten())
+        };
+        let has_pipe = |source: &PipeSource| self.comes_with_a_pipe(source.ready);
+        homes(&setting).map(|home| home.held(worst, has_pipe)).max().unwrap_or(0)
+    }
+
+    /// Returns the longest time of a work that the description has itself.
+    fn declared_worst(&self, name: &str) -> Option<u64> {
+        let is_it = |work: &At<String>| work.value == name;
+        let mut works = self.declared.works.iter();
+        works.find(|work| work.name.as_ref().is_some_and(is_it)).map(|work| work.worst.value)
+    }
+
+    /// Returns whether a pipe brings something that its service gives.
+    fn has_pipe(&self, home: &Home) -> bool {
+        home.ready.iter().any(|it| self.comes_with_a_pipe(it))
+    }
+
     /// Returns the VCPU of a bottom half.
     fn bottom_half(&self, home: &Home, mut served: Vec<String>) -> Item {
         // Two wake-ups for an interrupt where one follows from its pace, or clients wake it, too.
@@ -151,7 +192,7 @@ impl Server<'_> {
         }
         let (share, why) = match self.carries(home) {
             true => self.share(home, interval, &served, 2),
-            false if home.ready.iter().any(|it| self.comes_with_a_pipe(it)) => {
+            false if self.has_pipe(home) => {
                 (READ_AHEAD, "usual: the bill of its pipe counts whole grants".to_owned())
             }
             false => (UNPROMISED, "usual: nothing is promised of what it carries".to_owned()),
@@ -205,7 +246,7 @@ impl Server<'_> {
         periods: u64,
     ) -> (u64, String) {
         let period = served.iter().filter_map(|name| self.period(name)).min();
-        let period = period.unwrap_or(MANAGES.2);
+        let period = period.unwrap_or_else(|| self.manages().1);
         let wakeups = periods * (period.0.div_ceil(interval.0.max(1)) + 1);
         let each = self.worst(home, period) + KERNEL;
         let share = (100 * wakeups * each).div_ceil(period.0.max(1)).clamp(1, 100);
@@ -216,19 +257,15 @@ impl Server<'_> {
 
     /// Returns the longest time of a wake-up, with what comes in a period if messages are apart.
     fn worst(&self, home: &Home, period: Nanos) -> u64 {
-        let declared = |name: &str| {
-            let is_it = |work: &At<String>| work.value == name;
-            let mut works = self.declared.works.iter();
-            works.find(|work| work.name.as_ref().is_some_and(is_it)).map(|work| work.worst.value)
-        };
         let usual = || 1_000 * self.usual(home.work).0;
-        let apart = declared(home.each).filter(|_| !home.each.is_empty()).unwrap_or(0);
+        let apart = Some(home.each).filter(|each| !each.is_empty());
+        let apart = apart.and_then(|each| self.declared_worst(each)).unwrap_or(0);
         let messages = self.declared.pipes.iter().map(|pipe| {
             pipe.burst.saturating_add(pipe.rate.saturating_mul(period.0).div_ceil(1_000_000_000))
         });
         let messages = messages.fold(0, u64::saturating_add);
         let of_messages = if apart == 0 { 0 } else { apart.saturating_mul(messages) };
-        declared(home.work).unwrap_or_else(usual).saturating_add(of_messages)
+        self.declared_worst(home.work).unwrap_or_else(usual).saturating_add(of_messages)
     }
 
     /// Returns the period of a Main VCPU of the description, or of the one that it brings.
@@ -239,7 +276,7 @@ impl Server<'_> {
             Some(DeclaredVcpu::Main { server: ServerSpec::Main { period_ns, .. }, .. }) => {
                 Some(Nanos(*period_ns))
             }
-            _ => (name == MANAGING).then_some(MANAGES.2),
+            _ => (name == MANAGING).then(|| self.manages().1),
         }
     }
 
@@ -284,25 +321,32 @@ impl Server<'_> {
 
     /// Returns the works of its threads that the description has not itself.
     pub(super) fn works(&self) -> Vec<Brought> {
-        let setting = |name: &str| self.setting(name);
-        let mut names = vec![MANAGE];
-        // The others have no bounds, and their times are their own.
-        names.extend(homes(&setting).filter(|home| self.carries(home)).map(|home| home.work));
-        names.extend(self.senders().iter().map(|(_, home)| home.work));
-        names.extend(self.tunes().then_some(TUNE.work));
-        names.dedup();
-        let is_own = |name: &str| {
-            let mut works = self.declared.works.iter();
-            works.any(|work| work.name.as_ref().is_some_and(|it| it.value == name))
-        };
-        let brought = names.into_iter().filter(|name| !is_own(name));
         let work = |name| {
             let (worst, best) = self.usual(name);
             let why = "counted in QEMU, with a margin";
             let work = Item::new("work", name).text("worst", &format!("{worst}us"), why);
             work.text("best", &format!("{best}us"), why).all
         };
-        brought.flat_map(work).collect()
+        self.brought_works().into_iter().flat_map(work).collect()
+    }
+
+    /// Returns the names of those works.
+    fn brought_works(&self) -> Vec<&'static str> {
+        let setting = |name: &str| self.setting(name);
+        let mut names = vec![MANAGE];
+        // The others have no bounds, and their times are their own.
+        let bounded = |home: &&Home| self.carries(home) || self.has_pipe(home);
+        names.extend(homes(&setting).filter(bounded).map(|home| home.work));
+        // A description that has the one work of a network says whether messages are apart.
+        let is_piped = self.has_pipe(&network::HOME);
+        if is_piped && self.declared_worst(network::HOME.work).is_none() {
+            names.push(network::HOME.each);
+        }
+        names.extend(self.senders().iter().map(|(_, home)| home.work));
+        names.extend(self.tunes().then_some(TUNE.work));
+        names.dedup();
+        names.retain(|name| self.declared_worst(name).is_none());
+        names
     }
 
     /// Returns the longest and the shortest time of a work that nobody describes, in us.
