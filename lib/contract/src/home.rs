@@ -79,8 +79,8 @@ impl Home {
         Home { vcpu, thread, work, ..self }
     }
 
-    /// Returns the longest time, in ns, for which its thread holds the lock: its work, and that of as
-    /// many messages as can have come if all that was queued has ended. `worst` has the longest
+    /// Returns the longest time, in ns, for which its thread holds the lock: its work, and that of
+    /// as many messages as can have come if all that was queued has ended. `worst` has the longest
     /// time of each work that the description has, and `has_pipe` says which sources have pipes.
     pub fn held(
         &self,

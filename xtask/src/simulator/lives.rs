@@ -24,6 +24,8 @@ const FASTEST: Nanos = Nanos::from_millis(1);
 /// one at the end of a chain.
 const OUTPUTS: [&str; 3] =
     ["examples/can-output.toml", "examples/actuator.toml", "examples/brake-by-wire.toml"];
+/// A description whose first pipe has frames from a network device.
+const FRAMES: &str = "examples/frames.toml";
 /// A message to a device that is there.
 const SENT: u64 = 100;
 /// The acknowledgement is told a little later than the server knows of it.
@@ -35,6 +37,8 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
         sent(&session(workspace, built, output, HORIZON_NS)?)
             .map_err(|wrong| format!("{output}: {wrong}"))?;
     }
+    framed(&session(workspace, built, FRAMES, HORIZON_NS)?)
+        .map_err(|wrong| format!("{FRAMES}: {wrong}"))?;
     let session = session(workspace, built, CONCENTRATOR, HORIZON_NS)?;
     let pipes = session.system.pipes.len();
     let some = Choice::This(pipes - 1, SOME);
@@ -57,6 +61,17 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     } else {
         Ok(())
     }
+}
+
+/// The lives of frames from a network device.
+fn framed(session: &Session) -> Result<(), String> {
+    let some = Choice::This(0, SOME);
+    let followed = followed(session, &[], some)?;
+    for choice in [Choice::Worst(0), some] {
+        within_plan(adds_up(&followed, choice)?)?;
+    }
+    stages_within_plan(&followed.lives.seen[0])?;
+    as_measured(session, &followed, 0)
 }
 
 /// The lives of messages to devices.

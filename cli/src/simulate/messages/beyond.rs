@@ -111,7 +111,7 @@ impl HostPart {
     ) -> Vec<Option<OwnReader>> {
         let own = |far: &FarPipe| {
             let source = PipeSource::numbered(far.number.into())?;
-            matches!(source.form, MessageForm::Packet).then_some(())?;
+            matches!(source.form, MessageForm::Packet | MessageForm::Frame(_)).then_some(())?;
             let ring = system.segments.iter().position(|it| it.name == source.pipe.0)?;
             let name = system.processes.get(usize::from(far.process))?.name.clone();
             let (part, history) = (self.number, Rc::clone(history));

@@ -3,7 +3,7 @@
 use super::Around;
 use super::beyond::{FarReader, FarTaken};
 use super::life::{Followed, Journey, Road};
-use super::wire::{Carried, Content, digest};
+use super::wire::{Carried, Content, digest, frame_digest};
 use crate::surroundings::clock_of;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{OUT_SLOTS, SLOTS};
@@ -12,6 +12,7 @@ use diapason_can::exchange::{
     ChannelReport, Departure, FdDeparture, FdReceivedFrame, ReceivedFrame,
 };
 use diapason_contract::can::names;
+use diapason_contract::network::{CAME, News};
 use diapason_contract::sensor::Packet;
 use diapason_contract::sink::{DONE, PacketAnswer, PacketWrite, RECORDS as ANSWERS};
 use diapason_contract::source::{MessageForm, PipeSource};
@@ -59,8 +60,8 @@ struct Record {
 enum Origin {
     /// A channel of a CAN interface, with CAN FD or without. Its bus tells of each frame.
     Channel(CanBus, bool),
-    /// A source whose messages bear times.
-    Source(&'static PipeSource),
+    /// A source whose messages bear times, and the place of the time in each.
+    Source(&'static PipeSource, usize),
     /// The endpoint of any device, which packets go to.
     Sink(&'static PipeSource),
 }
@@ -103,14 +104,15 @@ impl Line {
         let kind = match PipeSource::numbered(number) {
             // Without a time, nobody knows when the device had a message.
             Some(source) => match source.form {
-                MessageForm::Packet => Origin::Source(pipe.shape.stamp.map(|_| source)?),
+                MessageForm::Packet | MessageForm::Frame(_) => {
+                    Origin::Source(source, pipe.shape.stamp?)
+                }
                 MessageForm::Written(_) => Origin::Sink(source),
-                // A picture and a run of blocks are many transfers: only their readers' reports say
-                // how they come.
-                MessageForm::Picture(_)
-                | MessageForm::Blocks(_)
-                | MessageForm::Frame(_)
-                | MessageForm::SentFrame(_) => return None,
+                // A picture and a run of blocks are many transfers, and the time of a frame to the
+                // device is not in it: only reports say how they come.
+                MessageForm::Picture(_) | MessageForm::Blocks(_) | MessageForm::SentFrame(_) => {
+                    return None;
+                }
             },
             None => {
                 let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();
@@ -121,7 +123,7 @@ impl Line {
         let server = system.processes.get(usize::from(pipe.server))?;
         let interfaces = system.interfaces(server);
         let vector = match kind {
-            Origin::Source(source) | Origin::Sink(source) => {
+            Origin::Source(source, _) | Origin::Sink(source) => {
                 Some(interrupter(server, interfaces.len(), source)?)
             }
             Origin::Channel(..) => {
@@ -157,13 +159,20 @@ impl Line {
     pub fn bus(&self) -> Option<&CanBus> {
         match &self.kind {
             Origin::Channel(bus, _) => Some(bus),
-            Origin::Source(_) | Origin::Sink(_) => None,
+            Origin::Source(..) | Origin::Sink(_) => None,
         }
     }
 
     /// Returns the interrupter whose transfers are its messages, if it is of a source or a sink.
-    pub fn source(&self) -> Option<u16> {
-        self.vector.filter(|_| self.bus().is_none())
+    /// Frames are told from each other by the time in them: its place.
+    pub fn source(&self) -> Option<(u16, Option<usize>)> {
+        let stamp = match &self.kind {
+            Origin::Source(source, stamp) => {
+                matches!(source.form, MessageForm::Frame(_)).then_some(*stamp)
+            }
+            Origin::Channel(..) | Origin::Sink(_) => None,
+        };
+        self.vector.filter(|_| self.bus().is_none()).zip(Some(stamp))
     }
 
     /// Returns the words that say how far its rings are. The core of its reader knows how far it is
@@ -250,7 +259,7 @@ impl Line {
 
     fn put(&mut self, put: Deed, (old, new): (u64, u64), memory: &[u8]) {
         let slots = match (&self.kind, self.way) {
-            (Origin::Source(source) | Origin::Sink(source), _) => source.attributes.slots,
+            (Origin::Source(source, _) | Origin::Sink(source), _) => source.attributes.slots,
             (_, PipeDirection::FromDevice) => SLOTS,
             (_, PipeDirection::ToDevice) => OUT_SLOTS,
         };
@@ -259,7 +268,10 @@ impl Line {
         self.records.extend((first..new).map(|number| {
             let place = (number % slots as u64) as usize;
             let message = match (&self.kind, self.way) {
-                (Origin::Source(_), _) => packet(memory, place),
+                (Origin::Source(source, _), _) => match source.form {
+                    MessageForm::Frame(_) => frame(memory, place),
+                    _ => packet(memory, place),
+                },
                 (Origin::Sink(_), _) => written(memory, place),
                 (Origin::Channel(_, fd), PipeDirection::FromDevice) => {
                     arrival(memory, place, *fd).map(Followed::Frame)
@@ -379,7 +391,7 @@ impl Line {
     pub fn waiting(&self, now: Nanos) -> Nanos {
         let open = |record: &Record| match self.kind {
             Origin::Sink(_) => record.known.is_none(),
-            Origin::Channel(..) | Origin::Source(_) => record.taken.is_none(),
+            Origin::Channel(..) | Origin::Source(..) => record.taken.is_none(),
         };
         let oldest = self.records.iter().find(|record| open(record));
         oldest.map_or(Nanos::ZERO, |record| now - record.put.0)
@@ -416,7 +428,7 @@ fn rings(system: &System, pipe: &PipeSpec, kind: &Origin) -> Option<[u16; 2]> {
         u16::try_from(place).ok()
     };
     match (pipe.way, kind) {
-        (_, Origin::Source(source)) => Some([named(source.pipe.0)?, u16::MAX]),
+        (_, Origin::Source(source, _)) => Some([named(source.pipe.0)?, u16::MAX]),
         (_, Origin::Sink(source)) => {
             let MessageForm::Written((writes, _)) = source.form else { return None };
             Some([named(writes)?, named(source.pipe.0)?])
@@ -486,6 +498,17 @@ fn packet(memory: &[u8], place: usize) -> Option<Followed> {
     let data = record.get(offset_of!(Packet, data)..)?.get(..length as usize)?;
     let made = Nanos(u64::from_le_bytes(*record.get(offset_of!(Packet, time)..)?.first_chunk()?));
     Some(Followed::Packet { made, length, digest: digest(data) })
+}
+
+/// Returns the frame of a record from a network device, if it is of one.
+fn frame(memory: &[u8], place: usize) -> Option<Followed> {
+    let record = record(memory, place, size_of::<News>())?;
+    let half = |at: usize| Some(u32::from_le_bytes(*record.get(at..)?.first_chunk()?));
+    let length = half(offset_of!(News, bytes))?;
+    let made = *record.get(offset_of!(News, time)..)?.first_chunk()?;
+    let digest = frame_digest(made, length as usize);
+    let message = Followed::Packet { made: Nanos(u64::from_le_bytes(made)), length, digest };
+    (half(offset_of!(News, what))? == CAME).then_some(message)
 }
 
 /// Returns the packet of a record to an endpoint.

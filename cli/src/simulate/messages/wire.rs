@@ -78,8 +78,9 @@ pub struct ObservedController {
     flows: BTreeMap<Place, Flow>,
     interrupts: VecDeque<InterruptMessage>,
     carried: Vec<Carried>,
-    /// Interrupters of sources and of the sink: each of their transfers is a message.
-    sources: Vec<u16>,
+    /// Interrupters of sources and of the sink: each of their transfers is a message. Frames from
+    /// a network device are told from each other by the time in them, which has this place.
+    sources: BTreeMap<u16, Option<usize>>,
 }
 
 fn span(packet: &BusPacket) -> (Nanos, Nanos) {
@@ -96,10 +97,24 @@ pub fn digest(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// Returns such a number of a frame: the time in it, as its bytes, and its length say which it is.
+#[must_use]
+pub fn frame_digest(time: [u8; 8], length: usize) -> u64 {
+    digest(&[time, (length as u64).to_le_bytes()].concat())
+}
+
+/// Returns the number of what a transfer carried: of a frame with a time at this place, or of any
+/// message.
+fn told_apart(data: &[u8], stamp: Option<usize>) -> u64 {
+    let time = stamp.and_then(|stamp| data.get(stamp..)?.first_chunk());
+    time.map_or_else(|| digest(data), |time| frame_digest(*time, data.len()))
+}
+
 impl ObservedController {
-    /// Returns a controller at which transfers that these interrupters report are messages.
+    /// Returns a controller at which transfers that these interrupters report are messages, with
+    /// the place of the time in each frame.
     #[must_use]
-    pub fn new(sources: Vec<u16>) -> ObservedController {
+    pub fn new(sources: BTreeMap<u16, Option<usize>>) -> ObservedController {
         ObservedController { sources, ..ObservedController::default() }
     }
 
@@ -134,7 +149,7 @@ impl ObservedController {
                             self.ended(place, transfer, data, code);
                         }
                         EndpointKind::InterruptIn | EndpointKind::InterruptOut => {
-                            match self.sources.contains(&transfer.vector) {
+                            match self.sources.contains_key(&transfer.vector) {
                                 true => self.ended(place, transfer, data, code),
                                 false => drop(self.open.remove(&place)),
                             }
@@ -154,14 +169,15 @@ impl ObservedController {
             let (from, to) = span(&packet);
             flow.parts.push_back((packet.bytes as usize, from, to));
         }
-        let is_whole = self.sources.contains(&transfer.vector);
+        let source = self.sources.get(&transfer.vector).copied();
+        let is_whole = source.is_some();
         if is_whole && !transfer.kind.is_in() && code != Completion::Success {
             // The device does not have it.
             flow.parts.clear();
             return;
         }
         let whole = match gs_usb::passing(place.1, data) {
-            _ if is_whole => Some(Content::Packet(digest(data))),
+            _ if is_whole => Some(Content::Packet(told_apart(data, source.flatten()))),
             passing => passing.map(Content::Command),
         };
         if let Some(what) = whole {
@@ -370,7 +386,7 @@ mod tests {
     /// Returns a controller whose interrupter 3 is that of a sink, after the packet 7 to it. That
     /// packet was offered twice, and taken at last or not.
     fn written(code: Completion) -> ObservedController {
-        let mut wire = ObservedController::new(vec![3]);
+        let mut wire = ObservedController::new(BTreeMap::from([(3, None)]));
         let kind = EndpointKind::InterruptOut;
         let part = |start, end, outcome| BusPacket { kind, outcome, ..packet(start, end, 2) };
         let (not_now, moved) = (PacketOutcome::Nak, PacketOutcome::Moved);
@@ -402,6 +418,36 @@ mod tests {
         assert_eq!(wire.queued(carried), Some(Nanos(20)));
         assert_eq!(wire.refused(carried, Nanos(20)), Some((Nanos(30), Nanos(40))));
         assert_eq!(wire.refused(carried, Nanos(70)), None);
+    }
+
+    /// A frame of two packets is told from others by its time and its length, and was on the bus
+    /// from the first packet to the last.
+    #[test]
+    fn a_frame_is_known_by_the_time_in_it() {
+        let mut wire = ObservedController::new(BTreeMap::from([(3, Some(4))]));
+        let kind = EndpointKind::BulkIn;
+        let part = |start, end, bytes| BusPacket { kind, bytes, ..packet(start, end, 5) };
+        let mut data = vec![0; 600];
+        data[4..12].copy_from_slice(&77_u64.to_le_bytes());
+        let ended = TransferRecord {
+            time: Nanos(60),
+            id: 0,
+            slot: 1,
+            endpoint: IN.1,
+            kind,
+            setup: None,
+            vector: 3,
+            length: 600,
+            data,
+            end: Some(Completion::ShortPacket),
+        };
+        let packets = vec![part(10, 30, 512), part(40, 50, 88)];
+        wire.note(&TapTraffic { packets, transfers: vec![ended], ..TapTraffic::default() });
+        let carried = wire.take_carried();
+        let [carried] = carried.as_slice() else { panic!("{carried:?}") };
+        assert_eq!(carried.what, Content::Packet(frame_digest(77_u64.to_le_bytes(), 600)));
+        assert_eq!([carried.from, carried.to, carried.over], [10, 50, 60].map(Nanos));
+        assert_ne!(frame_digest([0; 8], 600), frame_digest([0; 8], 601));
     }
 
     #[test]
