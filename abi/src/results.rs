@@ -5,6 +5,10 @@
 //! final tables, closes the ring, and lets the system go on until the process is done with them.
 //!
 //! A line that finds no room is not in the ring, and is counted. Words have 32 bits.
+//!
+//! The cores of a host share the segment: each kernel fills a ring in its own [`part`] of it, with
+//! its own words. The process is on the first core, and its words are in the first part, but for
+//! [`TAIL`], which each part has.
 
 use crate::{Key, Nanos};
 
@@ -14,18 +18,19 @@ pub const SEGMENT: &str = "kernel.console";
 pub const KEY: u64 = Key::new(SEGMENT).0;
 
 /// Where the kernel's words are: the place behind the last byte, lines without room, [`RunState`],
-/// and the checksum of the archive that booted.
+/// the checksum of the archive that booted, and how many cores share the segment.
 pub const HEAD: usize = 0;
 pub const LOST: usize = 4;
 pub const STATE: usize = 8;
 pub const IMAGE: usize = 12;
+pub const CORES: usize = 32;
 /// Where the words of the process are: the place of its next byte, [`Taker`], and two that only it
 /// knows. They outlast a restart.
 pub const TAIL: usize = 16;
 pub const TAKER: usize = 20;
 pub const RUN: usize = 24;
 pub const NEXT: usize = 28;
-/// Where the ring begins. It goes to the end of the segment. A place is an offset from here.
+/// Where the ring of a part begins. It goes to the end of the part. A place is an offset from here.
 pub const RING: usize = 64;
 
 /// The kernel waits so long for the process at the end of a run.
@@ -35,7 +40,7 @@ pub const GRACE: Nanos = Nanos::from_secs(10);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum RunState {
-    /// Nobody fills the ring: a simulator runs, or several cores.
+    /// Nobody fills the ring: a simulator runs.
     Unused = 0,
     Running = 1,
     /// The last byte of the run is in the ring.
@@ -51,6 +56,29 @@ pub enum Taker {
     Busy = 1,
     /// It takes nothing more.
     Done = 2,
+}
+
+/// Returns the bytes of the part that each of so many cores has in a segment of `bytes`. Words of
+/// two cores are in no line of a cache together.
+#[must_use]
+#[inline(always)]
+pub const fn part(bytes: u64, cores: u32) -> u64 {
+    let cores = if cores == 0 { 1 } else { cores };
+    (bytes / cores as u64) & !63
+}
+
+/// Returns the byte before text of a core, where several speak and another one spoke last. No text
+/// has such bytes.
+#[must_use]
+#[inline(always)]
+pub const fn mark(core: u8) -> u8 {
+    0x80 | core
+}
+
+/// Returns what tells an image from others, by the checksums of the archives of its cores. That of
+/// one core is the checksum of its archive.
+pub fn image(checksums: impl IntoIterator<Item = u32>) -> u32 {
+    checksums.into_iter().fold(0, |sum, checksum| sum.rotate_left(1) ^ checksum)
 }
 
 /// Returns how many bytes a ring of `room` bytes takes. One place stays free, so that a full ring
@@ -90,6 +118,26 @@ mod tests {
                 assert_eq!(free(room, head, tail) + waiting(room, head, tail), room - 1);
             }
         }
+    }
+
+    #[test]
+    fn parts_lie_apart_in_the_segment_and_have_room() {
+        for bytes in [4096, 256 << 10, 1 << 30] {
+            assert_eq!(part(bytes, 1), bytes);
+            for cores in 0..=8 {
+                let part = part(bytes, cores);
+                assert!(part * u64::from(cores) <= bytes && part.is_multiple_of(64));
+                assert!(part > RING as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn an_image_is_told_from_one_whose_cores_have_other_archives() {
+        assert_eq!(image([7]), 7);
+        assert_ne!(image([7, 9]), image([9, 7]));
+        assert_ne!(image([7, 9]), image([7, 8]));
+        assert_ne!(image([7, 7]), image([7]));
     }
 
     #[test]

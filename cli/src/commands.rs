@@ -1,7 +1,7 @@
 //! The commands: what they do, what they print, what they exit with.
 
 use crate::capture::CaptureRequest;
-use crate::console::Splitter;
+use crate::console::{Line, SerialPort};
 use crate::describe::{describe_any, one_host};
 use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
 use crate::formats::RunFormat;
@@ -235,14 +235,19 @@ fn sentence(session: &Session, verdict: &RunVerdict, run: &FinishedRun) -> Strin
     format!("{name}: holds; {messages} messages in {pipes}, none lost, none late")
 }
 
-/// Turns the console of a system, read from `input`, into sentences.
+/// Turns the console of a system, read from `input`, into sentences. Those of other cores than the
+/// first begin with the core.
 ///
 /// # Errors
 /// If `input` or `output` breaks.
 pub fn decode(mut input: impl Read, output: impl Write) -> Result<u8, Failure> {
     let mut output = BufWriter::new(output);
-    let names = Names::default();
-    let (mut splitter, mut buffer, mut written) = (Splitter::default(), [0; 8192], Ok(()));
+    let (names, mut port) = (Names::default(), SerialPort::default());
+    let (mut buffer, mut written) = ([0; 8192], Ok(()));
+    let say = |output: &mut BufWriter<_>, core: usize, line: &Line| {
+        let speaker = if core > 0 { format!("core {core} ") } else { String::new() };
+        writeln!(output, "{speaker}{}", words::sentence(line, &names))
+    };
     loop {
         let count = match input.read(&mut buffer) {
             Ok(0) => break,
@@ -250,16 +255,16 @@ pub fn decode(mut input: impl Read, output: impl Write) -> Result<u8, Failure> {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(Failure::io("read the console", &error)),
         };
-        splitter.push(&buffer[..count], |line| {
+        port.push(&buffer[..count], |core, line| {
             if written.is_ok() {
-                written = writeln!(output, "{}", words::sentence(&line, &names));
+                written = say(&mut output, core, &line);
             }
         });
         written = written.and_then(|()| output.flush());
     }
-    splitter.finish(|line| {
+    port.finish(|core, line| {
         if written.is_ok() {
-            written = writeln!(output, "{}", words::sentence(&line, &names));
+            written = say(&mut output, core, &line);
         }
     });
     match written.and_then(|()| output.flush()) {
@@ -281,6 +286,18 @@ mod tests {
         let expected =
             format!("SeaBIOS\n[   1.000000000] nothing is left that could run\n{:16} #2: hi\n", "");
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn decode_names_the_core_of_each_line_but_those_of_the_first() {
+        let mut out = Vec::new();
+        let console = b"~1 7 1 1 1 1\n=2 hi\x81~13 3b9aca00\n\x80!\n";
+        assert_eq!(decode(&console[..], &mut out), Ok(HOLDS));
+        let said = String::from_utf8(out).unwrap();
+        let (booted, rest) = said.split_once('\n').unwrap();
+        assert!(!booted.starts_with("core"), "{booted}");
+        let other = "core 1 [   1.000000000] nothing is left that could run";
+        assert_eq!(rest, format!("{other}\n{:16} #2: hi!\n", ""));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! Nothing here can fail: whatever arrives is a record, a program's text, or a raw line, and is
 //! kept. Damage shows as a raw line, never as a missing one.
 
+use diapason_abi::archive::CORES_MAX;
 use diapason_abi::record::Record;
+use diapason_abi::results::mark;
 use diapason_pipe::measured::Reported;
 
 /// Longest line kept in one piece; a guest that never ends a line cannot fill the host's memory.
@@ -96,7 +98,7 @@ impl Splitter {
 }
 
 /// Tells apart what several cores say through one port: before a byte of a core that did not speak
-/// last comes one that has its number.
+/// last comes one that has its number. One with the number of no core is damage, and kept.
 #[derive(Debug)]
 pub struct Speakers {
     cores: Vec<Splitter>,
@@ -104,9 +106,6 @@ pub struct Speakers {
 }
 
 impl Speakers {
-    /// The byte of the first core. Text of the kernel has none that is as large.
-    const MARK: u8 = 0x80;
-
     /// Returns what tells so many cores apart. A machine with one core sends no marks.
     #[must_use]
     pub fn new(cores: usize) -> Speakers {
@@ -116,8 +115,9 @@ impl Speakers {
 
     /// Takes more bytes, and hands out every line they complete with the number of its core.
     pub fn push(&mut self, bytes: &[u8], mut line: impl FnMut(usize, Line)) {
-        let several = self.cores.len() > 1;
-        let marked = |byte: &u8| several && *byte >= Self::MARK;
+        let cores = self.cores.len();
+        let core_of = |byte: &u8| usize::from(byte.wrapping_sub(mark(0)));
+        let marked = |byte: &u8| cores > 1 && core_of(byte) < cores;
         let mut rest = bytes;
         while !rest.is_empty() {
             let length = rest.iter().position(marked).unwrap_or(rest.len());
@@ -126,9 +126,7 @@ impl Speakers {
             if let Some(splitter) = self.cores.get_mut(speaker) {
                 splitter.push(own, |said| line(speaker, said));
             }
-            if let Some(mark) = after.first() {
-                self.speaker = usize::from(mark - Self::MARK);
-            }
+            self.speaker = after.first().map_or(speaker, core_of);
             rest = after.get(1..).unwrap_or_default();
         }
     }
@@ -137,6 +135,44 @@ impl Speakers {
     pub fn finish(&mut self, mut line: impl FnMut(usize, Line)) {
         for (core, splitter) in self.cores.iter_mut().enumerate() {
             splitter.finish(|said| line(core, said));
+        }
+    }
+}
+
+/// Tells apart what a computer says through its port, however many cores it has. Firmware speaks
+/// before the kernel's first record, and sends any bytes.
+#[derive(Default, Debug)]
+pub struct SerialPort {
+    firmware: Splitter,
+    kernels: Option<Speakers>,
+}
+
+impl SerialPort {
+    /// Takes more bytes, and hands out every line they complete with the number of its core.
+    pub fn push(&mut self, bytes: &[u8], mut line: impl FnMut(usize, Line)) {
+        for byte in bytes {
+            let mut has_booted = false;
+            let mut said = |core, it: Line| {
+                let boots = matches!(it, Line::Record(Record::Boot, _));
+                has_booted |= boots;
+                // The core that spoke last before a restart is another matter.
+                line(if boots { 0 } else { core }, it);
+            };
+            match &mut self.kernels {
+                Some(speakers) => speakers.push(&[*byte], said),
+                None => self.firmware.push(&[*byte], |it| said(0, it)),
+            }
+            if has_booted {
+                self.kernels = Some(Speakers::new(CORES_MAX));
+            }
+        }
+    }
+
+    /// The stream ended: what is left are the last lines.
+    pub fn finish(&mut self, mut line: impl FnMut(usize, Line)) {
+        self.firmware.finish(|said| line(0, said));
+        if let Some(speakers) = &mut self.kernels {
+            speakers.finish(line);
         }
     }
 }
@@ -191,8 +227,34 @@ mod tests {
             speakers.push(&bytes[..cut], |core, line| lines.push((core, line)));
             speakers.push(&bytes[cut..], |core, line| lines.push((core, line)));
             speakers.finish(|core, line| lines.push((core, line)));
-            assert_eq!(lines, [(0, log(0, "ab")), (1, log(0, "on")), (0, log(1, "c"))]);
+            let damage = (1, Line::Raw("\u{fffd}lost".into()));
+            assert_eq!(lines, [(0, log(0, "ab")), (1, log(0, "on")), damage, (0, log(1, "c"))]);
         }
+    }
+
+    #[test]
+    fn marks_count_from_the_kernels_first_record_on() {
+        let boot = "~1 7 1 1 1 1\n";
+        let bytes = [b"\x81BIOS \xff\n", boot.as_bytes(), b"=0 a\x81=0 b\n\xc8\n\x80n\n"].concat();
+        let (mut port, mut lines) = (SerialPort::default(), Vec::new());
+        port.push(&bytes, |core, line| lines.push((core, line)));
+        port.push(b"\x81", |core, line| lines.push((core, line)));
+        port.push(boot.as_bytes(), |core, line| lines.push((core, line)));
+        port.push(b"\x82=0 c", |core, line| lines.push((core, line)));
+        port.finish(|core, line| lines.push((core, line)));
+        let log = |text: &str| Line::Log { process: 0, text: text.into() };
+        let raw = |text: &str| Line::Raw(text.into());
+        let booted = Line::parse(boot.as_bytes());
+        let expected = [
+            (0, raw("\u{fffd}BIOS \u{fffd}")),
+            (0, booted.clone()),
+            (1, log("b")),
+            (1, raw("\u{fffd}")),
+            (0, log("an")),
+            (0, booted),
+            (2, log("c")),
+        ];
+        assert_eq!(lines, expected);
     }
 
     #[test]

@@ -2,10 +2,15 @@
 
 use crate::failure::Failure;
 use crate::tools::Tool;
+use crate::{plugged, results};
 use diapason_redir::CONTROLLER;
 use std::ffi::OsString;
 use std::fs;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The firmware for UEFI, and its variables as they are at first.
 pub const OVMF: Tool = Tool { program: "/usr/share/OVMF/OVMF_CODE_4M.fd", package: "ovmf" };
@@ -13,12 +18,21 @@ const VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 /// The variables of one run, in its folder.
 const OWN_VARIABLES: &str = "variables.fd";
 
+/// The time between two looks at a stick, how many there are, and how long it is away.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS: u32 = 1_200;
+const AWAY: Duration = Duration::from_millis(1_000);
+
 /// Where an image is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Medium {
     Disc,
     /// A stick at the controller that the system's own devices are at.
     Stick,
+    /// A stick that is pulled out when it has the first block of results, and put back or not.
+    Loose {
+        back: bool,
+    },
 }
 
 /// The program that the PC starts with.
@@ -72,7 +86,8 @@ impl Inserted {
     /// If the firmware's variables cannot be copied.
     pub fn options(&self, folder: &Path, port: u8) -> Result<Vec<OsString>, Failure> {
         let file = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
-        let drive = format!("file={}", file.display().to_string().replace(',', ",,"));
+        let path = file.display().to_string().replace(',', ",,");
+        let drive = format!("file={path}");
         let mut options = Vec::new();
         let mut add = |option: &str, value: String| options.extend([option.into(), value.into()]);
         if self.firmware == Firmware::Uefi {
@@ -91,7 +106,35 @@ impl Inserted {
                 let at = format!("bus={CONTROLLER}.0,port={port}");
                 add("-device", format!("usb-storage,{at},drive=image,bootindex=1"));
             }
+            Medium::Loose { back } => {
+                // A device that is pulled takes its drive away, and leaves its node.
+                let node = format!("driver=file,node-name=image,filename={path}");
+                add("-blockdev", format!("{node},cache.no-flush=on"));
+                let device =
+                    format!("usb-storage,id=stick,drive=image,bus={CONTROLLER}.0,port={port}");
+                add("-device", format!("{device},bootindex=1"));
+                let pull = move |monitor| pull_at(monitor, &file, back.then_some(&device));
+                options.extend(plugged::monitor(folder, "stick", pull)?);
+            }
         }
         Ok(options)
     }
+}
+
+/// Pulls the stick out at a monitor of QEMU's as soon as it has results, and puts `device` back.
+fn pull_at(mut monitor: UnixStream, file: &Path, device: Option<&String>) {
+    let has_results = |_: &u32| {
+        std::thread::sleep(LOOK);
+        File::open(file).is_ok_and(|mut stick| results::read(&mut stick).is_ok())
+    };
+    if (0..LOOKS).find(has_results).is_none() || writeln!(monitor, "device_del stick").is_err() {
+        return;
+    }
+    if let Some(device) = device {
+        std::thread::sleep(AWAY);
+        // It fails only if QEMU is gone.
+        let _ = writeln!(monitor, "device_add {device}");
+    }
+    // A monitor that nobody holds forgets what it was told last.
+    let _ = std::io::copy(&mut monitor, &mut std::io::sink());
 }

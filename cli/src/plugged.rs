@@ -240,7 +240,7 @@ fn serial(plug: &PluggedDevice) -> String {
 
 /// Returns the options for a monitor of QEMU's, at which somebody does something as soon as it is
 /// there.
-fn monitor(
+pub(crate) fn monitor(
     folder: &Path,
     name: &str,
     act: impl FnOnce(UnixStream) + Send + 'static,

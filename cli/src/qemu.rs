@@ -317,7 +317,7 @@ impl Boot<'_> {
     /// Returns the numbers of the controllers that nothing is plugged into: a controller with
     /// something comes with that. A stick needs one.
     fn bare_controllers(&self) -> std::ops::Range<usize> {
-        let is_stick = |medium| medium == Medium::Stick;
+        let is_stick = |medium| medium != Medium::Disc;
         let stick = self.inserted.is_some_and(|image| is_stick(image.medium));
         let is_placed = self.among_others || !self.plugged.is_empty();
         usize::from(is_placed)..self.controllers.max(usize::from(stick))

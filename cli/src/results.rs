@@ -10,7 +10,7 @@ use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
 use crate::output::note;
 use crate::session::Session;
 use diapason_abi::archive::Archive;
-use diapason_abi::results::SEGMENT;
+use diapason_abi::results::{SEGMENT, image};
 use diapason_contract::disk::{ANSWERS, ASKED, ASKS, DATA, READY};
 use diapason_contract::results::{
     BlockKind, PROGRAM, ResultsBlock, ResultsHeader, SECTOR, Sector, partitions,
@@ -52,21 +52,26 @@ pub fn size(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Returns an empty partition of so many bytes for the image of a session.
+/// Returns an empty partition of so many bytes for the image of a system: of one session, or of
+/// those of its cores.
 ///
 /// # Errors
-/// If the archive is none.
-pub fn partition(session: &Session, bytes: u64) -> Result<Vec<u8>, Failure> {
-    let archive = Archive::parse(&session.archive);
-    let image = archive.map_err(|_| Failure::Ours(String::from("the archive is not one")))?;
+/// If an archive is none.
+pub fn partition(sessions: &[&Session], bytes: u64) -> Result<Vec<u8>, Failure> {
+    let archives = sessions.iter().map(|session| Archive::parse(&session.archive));
+    let checksums = archives.map(|archive| archive.map(|archive| archive.checksum()));
+    let checksums: Result<Vec<u32>, _> = checksums.collect();
+    let checksums = checksums.map_err(|_| Failure::Ours(String::from("the archive is not one")))?;
     let sectors = u32::try_from(bytes / SECTOR as u64).unwrap_or(u32::MAX);
-    let (image, system) = (image.checksum(), session.system.name.as_str());
+    let system = sessions.first().map_or("", |session| session.system.name.as_str());
+    let image = image(checksums);
     let mut partition = ResultsHeader { sectors, image, system }.to_sector().to_vec();
     partition.resize(sectors as usize * SECTOR, 0);
     Ok(partition)
 }
 
-/// Checks that a system has all that takes its console to the stick.
+/// Checks that a system has all that takes its console to the stick: the first core, which these
+/// systems of a host's cores begin with.
 ///
 /// # Errors
 /// A sentence that names the part that is missing, and one that says how to add it.
@@ -75,20 +80,18 @@ pub fn require(path: &Path, systems: &[System]) -> Result<(), Failure> {
         let place = path.display();
         Failure::Input(format!("error: {place}: {what}\nhelp: {help}"))
     };
-    let [system] = systems else {
-        return Err(wrong(
-            "only a system with one core keeps its results on the stick",
-            "leave `--results` out, and listen at the serial port",
-        ));
-    };
+    let Some(system) = systems.first() else { return Ok(()) };
+    let first = if systems.len() > 1 { " on core 0" } else { "" };
     let serves = system.processes.iter().any(|process| {
         process.program == settings::PROGRAM
             && services(&|name| process.setting(name)).any(|it| it == ServiceKind::Disks)
     });
     if !serves {
         return Err(wrong(
-            "no USB server of it serves disks, so nobody can write to the stick",
-            "add `\"disks\"` to the `serves` of the `[process.settings]` of a `usbd`",
+            &format!("no USB server of it{first} serves disks, so nobody can write to the stick"),
+            &format!(
+                "add `\"disks\"` to the `serves` of the `[process.settings]` of a `usbd`{first}"
+            ),
         ));
     }
     if system.segments.iter().all(|segment| segment.name != SEGMENT) {
@@ -105,10 +108,12 @@ pub fn require(path: &Path, systems: &[System]) -> Result<(), Failure> {
     let [writer] = writers[..] else {
         return Err(wrong(
             &format!(
-                "one process with the program `{PROGRAM}` writes the stick, and it has {}",
+                "one process with the program `{PROGRAM}` writes the stick{first}, and it has {}",
                 writers.len()
             ),
-            "add a `[[process]]` as docs/image.md has it, with a `vcpu` of its own",
+            &format!(
+                "add a `[[process]]` as docs/image.md has it, with a `vcpu` of its own{first}"
+            ),
         ));
     };
     let needed = [SEGMENT, ASKS, ANSWERS, DATA, ASKED, READY];
@@ -123,7 +128,7 @@ pub fn require(path: &Path, systems: &[System]) -> Result<(), Failure> {
         let is_own = process.name == writer.name || process.program == settings::PROGRAM;
         !is_own && process.uses.iter().any(|used| needed.contains(&used.as_str()))
     };
-    match system.processes.iter().find(is_other) {
+    match systems.iter().flat_map(|core| &core.processes).find(is_other) {
         Some(other) => Err(wrong(
             &format!("`{}` could change the results", other.name),
             &format!("remove `{SEGMENT}` and everything of the disk from its `uses`"),
@@ -139,7 +144,7 @@ pub struct Kept {
     pub system: String,
     /// The number of the start of the PC, from 1.
     pub run: u32,
-    /// The bytes of the console.
+    /// The bytes of the console, as they come from a serial port.
     pub console: Vec<u8>,
     pub end: KeptEnd,
     /// Lines that were lost, because they came faster than they were written.

@@ -121,6 +121,9 @@ pub fn image(request: &ImageRequest) -> Result<u8, Failure> {
             let several = Several::cores(systems);
             let (mut sessions, _) = several.assemble(&workspace, path, options, unproved)?;
             cores::share_kernel(&workspace, &mut sessions)?;
+            for (_, session) in &mut sessions {
+                session.results_bytes = request.results;
+            }
             sessions
         }
     };
@@ -179,7 +182,8 @@ pub fn make(sessions: &[&Session], workspace: &Workspace, out: &Path) -> Result<
     run(at, "mmd", &["-i", ESP, "::/EFI", "::/EFI/BOOT"])?;
     run(at, "mcopy", &["-m", "-i", ESP, &efi, "::/EFI/BOOT/BOOTX64.EFI"])?;
     make_all_old(at)?;
-    let kept = session.results_bytes.map(|bytes| results::partition(session, bytes)).transpose()?;
+    let kept =
+        session.results_bytes.map(|bytes| results::partition(sessions, bytes)).transpose()?;
     if let Some(partition) = &kept {
         write(at, KEPT, partition)?;
     }

@@ -180,8 +180,28 @@ fn an_image_is_refused_with_what_its_system_lacks() {
         other[0].processes[0].uses.push(name.into());
         assert!(said(&other).contains("`reader-0` could change the results"));
     }
-    let two = [system(), system()].concat();
-    assert!(said(&two).contains("only a system with one core"));
+    let without = |change: fn(&mut System)| {
+        let mut other = system().remove(0);
+        change(&mut other);
+        other
+    };
+    let quiet = without(|core| core.processes.retain(|process| process.program != PROGRAM));
+    let plain = without(|core| core.processes.retain(|process| process.name == "reader-0"));
+    let first = system().remove(0);
+    assert_eq!(require(path, &[first.clone(), plain]), Ok(()));
+    let wrong = said(&[quiet, first.clone()]);
+    assert!(wrong.contains("writes the stick on core 0, and it has 0"), "{wrong}");
+    let elsewhere = without(|core| {
+        core.processes.retain(|process| process.program != settings::PROGRAM);
+    });
+    let said = said(&[elsewhere, first.clone()]);
+    assert!(said.contains("no USB server of it on core 0 serves disks"), "{said}");
+    let forger = without(|core| {
+        core.processes.retain(|process| process.name == "reader-0");
+        core.processes[0].uses.push(SEGMENT.into());
+    });
+    let said = require(path, &[first.clone(), forger]).unwrap_err().to_string();
+    assert!(said.contains("`reader-0` could change the results"), "{said}");
 }
 
 #[test]

@@ -335,15 +335,15 @@ pub fn keep(kept: Kept) {
     });
 }
 
-/// Closes the console at the end of a run if a process still has lines to take. Until it is done,
-/// everything that is said is lost. Returns whether that is so.
+/// Says that the ring has the last line of the run. Closes the console if a process of this core
+/// still has lines to take. Until it is done, everything that is said is lost. Returns whether that
+/// is so.
 #[inline(always)]
 pub fn close() -> bool {
     KEEPS
         && alone(|console| {
-            console.closed = console.kept.is_taker(Taker::Busy);
+            console.closed = console.kept.says(RunState::Ended, Taker::Busy);
             if console.closed {
-                console.kept.say(RunState::Ended);
                 // A ring that is full takes nothing.
                 console.head = console.tail + RING;
             }
@@ -360,5 +360,5 @@ pub fn is_closed() -> bool {
 /// Returns whether it is closed, and the process has taken the last line.
 #[inline(always)]
 pub fn is_taken() -> bool {
-    KEEPS && alone(|console| console.closed && console.kept.is_taker(Taker::Done))
+    KEEPS && alone(|console| console.closed && console.kept.says(RunState::Ended, Taker::Done))
 }

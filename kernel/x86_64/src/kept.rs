@@ -56,13 +56,12 @@ impl Kept {
         cpu::write(self.word(HEAD), self.head);
     }
 
-    /// Says how far the run is.
-    pub fn say(&self, state: RunState) {
+    /// Says how far the run is. Returns whether the process of this core is as far as `taker`.
+    pub fn says(&self, state: RunState, taker: Taker) -> bool {
+        if self.room == 0 {
+            return false;
+        }
         cpu::write(self.word(STATE), state as u32);
-    }
-
-    /// Returns whether the process is as far as that.
-    pub fn is_taker(&self, taker: Taker) -> bool {
-        self.room > 0 && cpu::read(self.word(TAKER)) == taker as u32
+        cpu::read(self.word(TAKER)) == taker as u32
     }
 }

@@ -16,6 +16,7 @@ use core::hint::spin_loop;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use diapason_abi::archive::{BELLS_MAX, CORES_MAX, DeviceRecord, Location, TABLE_MAX};
 use diapason_abi::record::exit;
+use diapason_abi::results;
 use diapason_abi::served::Facility;
 use diapason_core::{Cause, SERVED};
 
@@ -142,14 +143,13 @@ impl Drop for Turn {
     }
 }
 
-/// Returns the byte that goes before others of this core at the serial port: its number, if another
-/// core spoke last. No text has such bytes.
+/// Returns the byte that goes before others of this core at the serial port, if another core spoke
+/// last.
 #[inline(always)]
 pub fn mark() -> Option<u8> {
-    const MARK: u8 = 0x80;
     let core = seat().core;
     let other = hall()?.speaker.swap(core, Ordering::Relaxed) != core;
-    other.then_some(MARK | core)
+    other.then_some(results::mark(core))
 }
 
 /// The kernel of this core is ready. Waits until all are.

@@ -287,7 +287,9 @@ fn part(whole: &Declared, core: u16) -> Declared {
     part.semaphores.retain(|object| at_home(&object.name));
     part.conditions.retain(|object| at_home(&object.name));
     part.mailboxes.retain(|object| at_home(&object.name));
-    part.segments.retain(|segment| seen(&segment.name));
+    // Each kernel has a part of the segment for consoles.
+    let is_kernels = |name: &At<String>| name.value == results::SEGMENT;
+    part.segments.retain(|segment| seen(&segment.name) || is_kernels(&segment.name));
     part.devices.retain(|device| at_home(&device.name));
     part.doorbells
         .retain(|bell| bell.what.core == core || users(whole, &bell.name.value).contains(&core));

@@ -72,6 +72,23 @@ fn a_segment_of_one_core_is_not_in_common() {
 }
 
 #[test]
+fn each_kernel_has_the_segment_for_consoles() {
+    let console = "[[segment]]\nname = \"kernel.console\"\nsize = \"64K\"\ndma = true\n";
+    for (user, by) in [("", [0, 0]), ("kept", [0b10, 0])] {
+        let keeper = "[[process]]\nname = \"kept\"\npriority = 3\nuses = [\"kernel.console\"]\n";
+        let keeper = if user.is_empty() { "" } else { keeper };
+        let found = cores(&two(&format!("{console}{keeper}")));
+        for (system, by) in found.iter().zip(by) {
+            let segment = system.segments.iter().find(|it| it.name == "kernel.console").unwrap();
+            assert!(segment.common && segment.dma);
+            assert_eq!(segment.allowed, by, "core {}", system.core);
+        }
+    }
+    let both = two(console).replace("[\"log\"", "[\"kernel.console\", \"log\"");
+    refused(&both, "the segment for devices `kernel.console` is used on cores 0 and 1");
+}
+
+#[test]
 fn a_doorbell_works_on_one_core_too() {
     let text = two("").replace("cores = 2\n", "").replace("core = 1\n", "");
     let [system] = &cores(&text)[..] else { panic!("one core") };

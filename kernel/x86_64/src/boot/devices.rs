@@ -9,7 +9,7 @@ use crate::apic::{LocalApic, NO_MASK};
 use crate::console::{self, announce};
 use crate::kept::Kept;
 use crate::machine::Metal;
-use crate::seat::{Common, hall, own};
+use crate::seat::{CORES, Common, Hall, Seat, hall, own, seat};
 use crate::tables::{DEVICES_MAX, FIRST_DEVICE};
 use crate::{cpu, paging};
 use core::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use diapason_abi::archive::{
 };
 use diapason_abi::layout::SLOTS_MAX;
 use diapason_abi::record::Record;
-use diapason_abi::results::{self, RunState};
+use diapason_abi::results::{self, RunState, Taker};
 
 /// The devices that boot has set up so far.
 struct Devices<'a> {
@@ -75,53 +75,53 @@ pub fn set_up(
 fn share_all(archive: &Archive<'_>, memory: &mut BootMemory, metal: &mut Metal) -> Option<()> {
     for (table, segment) in metal.segment_tables.iter_mut().zip(archive.segments()) {
         *table = memory.page()?;
-        if segment.common && hall().is_some() {
-            share(*table, &segment, memory)?;
-        } else if segment.common && console::KEEPS {
-            keep(*table, archive, &segment, memory)?;
+        if segment.common && (CORES || console::KEEPS) {
+            let first = match hall() {
+                Some(hall) => share(hall, &segment, memory)?,
+                None => memory.cut(bytes(&segment))?,
+            };
+            for page in 0..segment.pages {
+                paging::set_shared(*table, page, first + u64::from(page) * PAGE as u64);
+            }
+            if console::KEEPS && segment.key == results::KEY {
+                keep(archive, &segment, first);
+            }
         }
     }
     Some(())
 }
 
-/// Shows the pages of a segment that several cores use: those of the core that came first.
-fn share(table: u64, segment: &SegmentRecord, memory: &mut BootMemory) -> Option<()> {
-    let commons = &hall()?.commons;
+fn bytes(segment: &SegmentRecord) -> u64 {
+    u64::from(segment.pages) * PAGE as u64
+}
+
+/// Returns where a segment that several cores use begins. The core that came first has cut its
+/// memory.
+fn share(hall: &Hall, segment: &SegmentRecord, memory: &mut BootMemory) -> Option<u64> {
     let is_it = |common: &&Common| {
         let free = common.pages.load(Ordering::Relaxed) == 0;
         free || common.key.load(Ordering::Relaxed) == segment.key
     };
-    let common = commons.iter().find(is_it)?;
+    let common = hall.commons.iter().find(is_it)?;
     if common.pages.load(Ordering::Relaxed) == 0 {
-        let pages = memory.cut(u64::from(segment.pages) * PAGE as u64)?;
+        let pages = memory.cut(bytes(segment))?;
         common.key.store(segment.key, Ordering::Relaxed);
         common.pages.store(pages, Ordering::Relaxed);
     }
-    show(table, segment, common.pages.load(Ordering::Relaxed));
-    Some(())
+    Some(common.pages.load(Ordering::Relaxed))
 }
 
-/// Shows the pages of the segment that the kernel fills with a copy of its console.
-fn keep(
-    table: u64,
-    archive: &Archive<'_>,
-    segment: &SegmentRecord,
-    memory: &mut BootMemory,
-) -> Option<()> {
-    let bytes = u64::from(segment.pages) * PAGE as u64;
-    let first = memory.cut(bytes)?;
-    show(table, segment, first);
-    cpu::write(first + results::IMAGE as u64, archive.checksum());
-    let kept = Kept::at(first, bytes);
-    kept.say(RunState::Running);
+/// Fills the part of this core in the segment of consoles from now on. The segment begins at
+/// `first`.
+fn keep(archive: &Archive<'_>, segment: &SegmentRecord, first: u64) {
+    let Seat { core, cores, .. } = seat();
+    let part = results::part(bytes(segment), cores.into());
+    let at = first + u64::from(core) * part;
+    cpu::write(at + results::IMAGE as u64, archive.checksum());
+    cpu::write(at + results::CORES as u64, cores.into());
+    let kept = Kept::at(at, part);
+    kept.says(RunState::Running, Taker::Absent);
     console::keep(kept);
-    Some(())
-}
-
-fn show(table: u64, segment: &SegmentRecord, first: u64) {
-    for page in 0..segment.pages {
-        paging::set_shared(table, page, first + u64::from(page) * PAGE as u64);
-    }
 }
 
 impl Devices<'_> {
