@@ -6,7 +6,7 @@ use crate::source::{PipeSource, SHAPES, SOURCES, is_used};
 use crate::threads::{
     Home, LINK, SENDERS, ServiceKind, TUNE, WORDS, homes, interfaces, seats, services,
 };
-use crate::{can, link, mode, stream, tuned};
+use crate::{camera, can, disk, link, mode, network, stream, tuned};
 
 /// The controller in the description.
 pub const CONTROLLER: &str = "xhci";
@@ -14,6 +14,23 @@ pub const CONTROLLER: &str = "xhci";
 pub const RINGS: &str = "usb-rings";
 /// Memory that transfers carry to and fro.
 pub const BUFFERS: &str = "usb-buffers";
+
+/// Bytes of the registers of a controller, and of the contexts and rings.
+pub const REGISTERS_BYTES: u64 = 16 << 10;
+pub const RINGS_BYTES: u64 = 512 << 10;
+
+/// Bytes of the stack of each thread of a server, and of one that opens pipes for programs.
+pub const STACK: u64 = 40 << 10;
+pub const TUNING_STACK: u64 = 56 << 10;
+
+/// Returns whether devices use the segment of this name, too.
+#[must_use]
+pub fn is_for_devices(name: &str) -> bool {
+    let own = [RINGS, BUFFERS, link::DATA, disk::DATA, network::FROM.data, network::TO.data];
+    own.contains(&name)
+        || stream::DATA.contains(&name)
+        || camera::NAMES.iter().any(|camera| camera.data == name)
+}
 
 /// Bytes of heap of a server of one CAN interface and nothing else, and those that any other needs
 /// beyond them.

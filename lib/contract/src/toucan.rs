@@ -6,6 +6,8 @@ use diapason_state::plain;
 
 /// The program that drives a controller.
 pub const PROGRAM: &str = "cand";
+/// Bytes of the stack of each of its threads.
+pub const STACK: u64 = 64 << 10;
 /// The class of its device.
 pub const CLASS: u32 = 0x0c_0900;
 /// The clock of a controller.

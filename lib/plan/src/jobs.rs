@@ -47,8 +47,17 @@ pub enum NoJob {
     List { needed: u64, places: u64 },
     /// Jobs use more than their budget, `help` of it for others.
     Budget { asked: Nanos, help: Nanos, budget: Nanos },
-    /// A job may be done only after the next one should begin.
-    Late { done: Nanos, every: Nanos },
+    /// A job may be done only after the next one should begin. It `waits` for budget, or only for
+    /// more urgent VCPUs.
+    Late { done: Nanos, every: Nanos, waits: bool },
+}
+
+impl JobBound {
+    /// Returns why this job has no bound: the next one waits for it, and that delay is not counted.
+    fn late(self) -> NoJob {
+        let JobBound { done, every, waits, .. } = self;
+        NoJob::Late { done, every, waits }
+    }
 }
 
 /// By place of a Main VCPU: the bound of its job, if one is described and the VCPU gets its budget.
@@ -97,12 +106,25 @@ impl Asked<'_> {
         on.next().is_some_and(|process| is_alone(process, self.system).is_ok())
     }
 
+    /// Returns what is missing where no process begins on a VCPU, and several threads may be put
+    /// there.
+    fn crowded(&self, number: u16) -> Option<Missing> {
+        let vcpu = self.system.vcpus.get(usize::from(number))?;
+        let numbered = self.system.processes.iter().enumerate();
+        let users = numbered.filter(|(process, _)| vcpu.allowed >> process & 1 == 1);
+        let threads: u32 = users.map(|(_, process)| u32::from(process.threads) - 1).sum();
+        (self.on(number).next().is_none() && threads > 1).then(|| {
+            let what = format!("up to {threads} threads may be on `{}`", vcpu.name);
+            (what, "give it to one process, as its `vcpu`, with `threads = 1`".to_owned())
+        })
+    }
+
     fn job(&self, place: usize) -> Option<Result<JobBound, NoJob>> {
         let number = self.core.mains[place];
         let declared = declared(&self.system.vcpus.get(usize::from(number))?.server)?;
         let supply = Supply::of(&self.core.system, place)?;
         let own = self.on(number).map(|process| is_alone(process, self.system).err());
-        let shared = own.flatten().next();
+        let shared = own.flatten().next().or_else(|| self.crowded(number));
         let locks = self.on(number).flat_map(|process| self.mutexes.lacks(process));
         let missing: Vec<Missing> = shared.into_iter().chain(locks).collect();
         if !missing.is_empty() {
@@ -162,7 +184,8 @@ impl Asked<'_> {
             )
         };
         if apart(supply) {
-            return Ok(JobBound { relies: true, ..job });
+            let job = JobBound { relies: true, ..job };
+            return if job.done <= every { Ok(job) } else { Err(job.late()) };
         }
         let (needed, places) = (most.saturating_add(1), supply.wakeups() + 1);
         if needed > places && self.with_places(place, needed).is_none_or(|longer| apart(&longer)) {
@@ -175,7 +198,7 @@ impl Asked<'_> {
         }
         match supply.delay(&stream) {
             Some(done) if done <= every => Ok(JobBound { done, waits: true, ..job }),
-            Some(done) => Err(NoJob::Late { done, every }),
+            Some(done) => Err(JobBound { done, waits: true, ..job }.late()),
             None => Err(too_much),
         }
     }
@@ -211,7 +234,7 @@ pub(crate) fn refusals(jobs: &Jobs, core: &Core, system: &System) -> Vec<Diagnos
             }),
             NoJob::List { needed, places } => say(of_list(name, *needed, *places)),
             NoJob::Budget { asked, help, budget } => say(of_budget(name, *asked, *help, *budget)),
-            NoJob::Late { done, every } => say(of_late(name, *done, *every)),
+            NoJob::Late { done, every, waits } => say(of_late(name, (*done, *every), *waits)),
         }
     }
     found
@@ -233,11 +256,17 @@ fn of_list(name: &str, needed: u64, places: u64) -> [String; 3] {
     [title, note, help]
 }
 
-fn of_late(name: &str, done: Nanos, every: Nanos) -> [String; 3] {
+fn of_late(name: &str, (done, every): (Nanos, Nanos), waits: bool) -> [String; 3] {
     let (done, every) = (human(done.0), human(every.0));
     let title = format!("a job on `{name}` may take {done}, and the next one begins after {every}");
-    let note = "it may wait for budget, for a period and more".to_owned();
-    [title, note, "make its `budget` larger, or `interval` longer".to_owned()]
+    let (note, help) = if waits {
+        let note = "it may wait for budget, for a period and more";
+        (note, "make its `budget` larger, or `interval` longer")
+    } else {
+        let note = "more urgent VCPUs run first, and the next job waits for this one, too";
+        (note, "make `interval` longer, or its `period` shorter")
+    };
+    [title, note.to_owned(), help.to_owned()]
 }
 
 fn of_budget(name: &str, asked: Nanos, help: Nanos, budget: Nanos) -> [String; 3] {

@@ -9,7 +9,7 @@ use crate::human;
 use crate::missing::{self, Missing};
 use crate::pipes::{NoBill, Plant, interrupts};
 use crate::reports::Reporting;
-use crate::supplies::is_alone;
+use crate::supplies::own_supply;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_contract::ethernet::{
@@ -235,7 +235,11 @@ impl Plant<'_> {
     fn reading(&self, socket: &UdpPort) -> Result<Supply, Missing> {
         let (system, core) = (self.system, self.core);
         let process = &system.processes[usize::from(socket.process)];
-        is_alone(socket.process, system)?;
+        if process.vcpu.is_none() {
+            let what = format!("`{}` has no VCPU", process.name);
+            return Err((what, "give it one: without one no time is promised to it".to_owned()));
+        }
+        let supply = own_supply(socket.process, system, core)?;
         let others = system.sockets.iter().filter(|it| it.process == socket.process).count() > 1
             || system.pipe_ends(socket.process) > 0
             || system.tpipes.iter().any(|it| it.process == socket.process);
@@ -248,11 +252,7 @@ impl Plant<'_> {
             let what = format!("`{}` may wait for the mutex `{mutex}`", process.name);
             return Err((what, format!("take `{mutex}` out of its `uses`")));
         }
-        let place = core.mains.iter().position(|number| Some(*number) == process.vcpu);
-        place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {
-            let what = format!("`{}` has no VCPU that gets its budget", process.name);
-            (what, "give it one, and make the system hold first".to_owned())
-        })
+        Ok(supply)
     }
 }
 

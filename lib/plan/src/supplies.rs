@@ -189,6 +189,12 @@ pub(crate) fn supply_among(
 ) -> Result<Supply, Missing> {
     are_alone(process, threads, system)?;
     let reader = &system.processes[usize::from(process)];
+    if !reader.start_at_boot {
+        return Err((
+            format!("`{}` runs only when another process starts it", reader.name),
+            format!("take `start = \"manual\"` out of `{}`", reader.name),
+        ));
+    }
     let place = core.mains.iter().position(|number| Some(*number) == reader.vcpu);
     if let Some(main) = place.map(|place| &core.system.mains[place]).filter(|it| it.period > RARE) {
         return Err((

@@ -16,6 +16,7 @@ use diapason_pipe::size::Bucket;
 use diapason_system::{
     CanTraffic, Diagnostics, PipeDirection, PipeSpec, Place, System, UsbModel, UsbPlug,
 };
+use diapason_usb::class::kvaser::Personality;
 
 const SECOND: u64 = 1_000_000_000;
 /// A log may be so much longer on its bus than by its own times: a burst is no load.
@@ -55,7 +56,8 @@ pub(crate) fn refusals(system: &System) -> Vec<Diagnostics> {
         let Some(bus) = Bus::of(system, pipe) else { continue };
         let mut same = system.pipes[..usize::from(number)].iter();
         let is_first = !same.any(|it| (it.usb, it.channel) == (pipe.usb, pipe.channel));
-        let crowded = if is_first { bus.crowded(system, pipe.usb) } else { None };
+        let of_bus = || bus.crowded(system, pipe.usb).or_else(|| bus.unset());
+        let crowded = if is_first { of_bus() } else { None };
         let more = || if pipe.way == PipeDirection::FromDevice { bus.exceeds(pipe) } else { None };
         let Some((title, help)) = crowded.or_else(more) else { continue };
         found.push(system.problem(Place::Pipe(number), [&title, "", "", &help]));
@@ -108,6 +110,19 @@ impl<'s> Bus<'s> {
             }
         };
         Some(Bus { plug, channel, rate, frames: own, senders })
+    }
+
+    /// Returns what is wrong if the clocks of interfaces do not give the bit rate: the server could
+    /// not open the channel.
+    fn unset(&self) -> Option<Wrong> {
+        let point = u32::from(self.plug.sample_point);
+        let kinds = [Personality::Kcan, Personality::Rt, Personality::Flexc];
+        let hertz = self.rate.hertz();
+        kinds.iter().all(|kind| kind.parameters(self.rate, point).is_err()).then(|| {
+            let name = &self.plug.name;
+            let title = format!("`{name}` has no bit rate of {hertz} for channel {}", self.channel);
+            (title, "write a rate that divides 24 or 80 MHz, such as 500000".into())
+        })
     }
 
     /// Returns what is wrong if all that is sent on the bus does not fit on it.

@@ -57,11 +57,52 @@ fn a_job_in_each_period_needs_no_list() {
 }
 
 #[test]
+fn a_job_that_finds_budget_is_done_before_the_next_one_begins() {
+    let urgent = "[[vcpu]]\nname = \"u\"\nbudget = \"105ms\"\nperiod = \"126ms\"\n\
+                  replenishments = 2\n";
+    let jobs = |interval: &str| {
+        format!(
+            "[[vcpu]]\nname = \"w\"\nbudget = \"78ms\"\nperiod = \"500ms\"\njob = \"11ms\"\n\
+             interval = \"{interval}\"\n{urgent}\
+             [[process]]\nname = \"p\"\npriority = 1\nvcpu = \"w\"\n"
+        )
+    };
+    // In a run the third job was done after 130.968 ms, the first one after 116 ms.
+    let found = refused(&jobs("100ms"));
+    let title = "a job on `w` may take 116.059 ms, and the next one begins after 100.000 ms";
+    assert!(found.contains(title), "{found}");
+    let found = job(&jobs("117ms"));
+    assert!(found.relies && !found.waits && found.done < found.every, "{found:?}");
+}
+
+#[test]
 fn a_job_has_its_vcpu_for_itself() {
     let beside = "[[process]]\nname = \"b\"\npriority = 1\nvcpu = \"on-a\"\n";
     let found = refused(&(task("a", "10ms", "job = \"500us\"", "") + beside));
     let title = "a job on `on-a` has no bound: `a` shares its VCPU with another process";
     assert!(found.contains(title), "{found}");
+}
+
+#[test]
+fn a_job_on_a_vcpu_to_which_threads_move_is_alone_there() {
+    let users = |names: &[&str], threads: u8| {
+        let user = |name: &&str| {
+            format!(
+                "[[process]]\nname = \"{name}\"\npriority = 1\nthreads = {threads}\n\
+                 uses = [\"v\"]\n"
+            )
+        };
+        let users: String = names.iter().map(user).collect();
+        format!(
+            "[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\njob = \"500us\"\n{users}"
+        )
+    };
+    assert!(!job(&users(&["a"], 2)).waits);
+    let title = "a job on `v` has no bound: up to 2 threads may be on `v`";
+    for (names, threads) in [(&["a", "b"][..], 2), (&["a"], 3)] {
+        let found = refused(&users(names, threads));
+        assert!(found.contains(title), "{found}");
+    }
 }
 
 #[test]

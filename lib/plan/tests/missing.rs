@@ -60,3 +60,17 @@ fn no_reader_is_taken_to_take_no_time() {
         assert!(tried > 1);
     }
 }
+
+/// Messages that come before somebody starts their reader would wait for that.
+#[test]
+fn an_end_that_nobody_starts_at_boot_is_refused() {
+    let text = include_str!("../../../examples/can-gateway.toml");
+    let own = "\n[[process]]\nname = \"reader-0\"\n";
+    assert!(text.contains(own));
+    let starter = "\n[[process]]\nname = \"starter\"\npriority = 1\nstarts = [\"reader-0\"]\n";
+    let text = text.replace(own, &format!("{starter}{own}start = \"manual\"\n"));
+    let plan = Plan::of(&parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}")));
+    let found: Vec<String> = plan.findings.iter().map(|found| found.plain()).collect();
+    let said = "`engine` has no bound: `reader-0` runs only when another process starts it";
+    assert!(found.iter().any(|it| it.contains(said)), "{found:#?}");
+}

@@ -288,3 +288,25 @@ fn a_computed_way_without_its_links_is_refused() {
     assert_eq!(refused(links), [title]);
     assert!(refused("").iter().all(|it| it != title));
 }
+
+/// A message of whole packets ends with the memory that it is written to. A router lends memory for
+/// the longest message that it passes on, so such a message of another flow would never end.
+#[test]
+fn messages_of_whole_packets_end_at_a_router() {
+    let longer = |[left, up]: [&str; 2]| {
+        let text = example("star.toml").replace("bytes = 1024\n", &format!("bytes = {up}\n"));
+        let text = text.replacen(&format!("bytes = {up}\n"), &format!("bytes = {left}\n"), 1);
+        let find = |name: &str| Ok((name.to_owned(), example(name)));
+        match parse_any("star.toml", &text, find) {
+            Ok(Description::Several(hosts)) => refusals(&hosts),
+            other => panic!("{other:?}"),
+        }
+    };
+    let title = "`left-asks` has no bound: `centre:router` lends memory of 2048 bytes, in which \
+                 a message of 1024 bytes does not end";
+    assert!(longer(["1024", "1100"]).iter().any(|it| it == title));
+    for bytes in [["1024", "1024"], ["1023", "1100"], ["2048", "2047"]] {
+        let found = longer(bytes);
+        assert!(found.iter().all(|it| !it.contains("does not end")), "{bytes:?}: {found:?}");
+    }
+}

@@ -232,6 +232,8 @@ fn a_socket_of_a_usb_device_is_as_its_model_and_has_a_budget() {
         (&[("period = \"4ms\"\nbytes", "period = \"5ms\"\nbytes")], "period = \"4000000ns\""),
         (&[("bytes = 214", "bytes = 200")], "write at least `bytes = 214`"),
         (&[("vcpu = \"recorder-cpu\"", "vcpu = \"drive-cpu\"")], "shares its VCPU"),
+        (&[("vcpu = \"drive-cpu\"", "")], "`drive` has no VCPU"),
+        (&[("arguments = [0]\n", "start = \"manual\"\n")], "runs only when another process starts"),
         (&[("latency = \"8ms\"\npeer", "latency = \"4ms\"\npeer")], "may take"),
         (&[("port = 5000\n", "port = 5000\nquota = 1\nburst = 3\n")], "its quota is 1"),
         (

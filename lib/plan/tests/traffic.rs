@@ -30,6 +30,17 @@ fn says(system: &System, words: &[&str]) {
 }
 
 #[test]
+fn a_bit_rate_that_no_clock_gives_is_refused() {
+    let rates = |rate: u32| {
+        let keys = format!("{TRAFFIC}\nbit_rates = [500_000, 500_000, 500_000, 500_000, {rate}]");
+        system(&[(TRAFFIC, &keys)])
+    };
+    assert_eq!(refused(&rates(1_000_000)), "");
+    let title = "`interface` has no bit rate of 499999 for channel 4";
+    says(&rates(499_999), &[title, "such as 500000"]);
+}
+
+#[test]
 fn a_pipe_that_says_less_than_its_model_sends_is_refused() {
     assert_eq!(refused(&system(&[])), "");
     let rate = |rate: &str| system(&[("rate = 3200", rate)]);
@@ -54,14 +65,14 @@ fn senders_beyond_their_bus_are_refused() {
         let keys = format!("bit_rates = [500_000, 500_000, 500_000, 500_000, {rate}]\n{keys}");
         system(&[(TRAFFIC, &keys)])
     };
-    // 2,730 frames of 111 bits are 303,030 bits.
-    assert_eq!(refused(&slow(303_030, SENDER)), "");
+    // 2,730 frames of 111 bits are 303,030 bits. No clock gives these rates.
+    says(&slow(303_030, SENDER), &["no bit rate of 303030"]);
     let senders = "the senders on channel 4 of `interface` at 303029 bit/s (2730 messages a \
                    second) need 101 % of it";
     let help = "send less, or write a larger rate for the channel in `bit_rates` of `interface`";
     says(&slow(303_029, SENDER), &[senders, help]);
     // 3,200 messages a second have at least 47 bits each.
-    assert_eq!(refused(&slow(150_400, "")), "");
+    says(&slow(150_400, ""), &["no bit rate of 150400"]);
     let declared = "pipes declare 3200 messages a second on channel 4 of `interface` at 150399 \
                     bit/s, which carries at most 3199";
     says(&slow(150_399, ""), &[declared]);

@@ -121,8 +121,33 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         }
         chain.links.iter().for_each(|link| of_link(declared, link, names, report));
         last(declared, chain, report);
+        strangers(declared, chain, report);
     }
     once(declared, report);
+}
+
+/// Reports processes that use what hands messages over, and are no thread of the chain: they could
+/// take messages, or add some.
+fn strangers(declared: &Declared, chain: &DeclaredChain, report: &mut Report) {
+    let mut before = chain.from.as_ref().and_then(|from| reader(declared, &from.value));
+    for link in &chain.links {
+        let own = link.process.as_ref().map(|name| name.value.as_str());
+        let ends = [before, own];
+        before = own;
+        let known = link.by.as_ref().filter(|by| object(declared, &by.value).is_some());
+        let Some(by) = known else { continue };
+        for process in &declared.processes {
+            let name = &process.name.value;
+            let used = process.uses.iter().find(|used| used.value == by.value);
+            let Some(used) = used.filter(|_| !ends.contains(&Some(name.as_str()))) else {
+                continue;
+            };
+            let title = format!("`{name}` uses `{}`, which belongs to others", by.value);
+            let problem =
+                Problem::new(&used.span, title, "leave it out of `uses`, or hand over by another");
+            report.push(problem.with(&by.span, "only the two threads of this link use it"));
+        }
+    }
 }
 
 /// A pipe at an end of a chain.

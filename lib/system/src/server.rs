@@ -5,12 +5,18 @@ use crate::diagnostics::Diagnostics;
 use crate::limits::PAGE_BYTES;
 use crate::plugged::UsbPlug;
 use crate::system::{Place, ProcessSpec, System};
+use crate::units::show_duration;
+use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_contract::can::CanInterface;
-use diapason_contract::link;
-use diapason_contract::needs::{self, BUFFERS, CONTROLLER, Need};
+use diapason_contract::needs::{
+    self, BUFFERS, CONTROLLER, Need, REGISTERS_BYTES, RINGS, RINGS_BYTES, STACK, TUNING_STACK,
+};
 use diapason_contract::settings::{CLIENTS, LINKS, OPENS, PROGRAM, SERVES};
-use diapason_contract::threads::{Home, SENDERS, ServiceKind, TUNE, homes, interfaces, services};
+use diapason_contract::threads::{
+    Home, MANAGED, SENDERS, ServiceKind, TUNE, homes, interfaces, services,
+};
+use diapason_contract::{ethernet, link, routes, toucan};
 
 impl System {
     /// Returns the problems of servers that could not start, or whose traffic nobody counts.
@@ -19,7 +25,73 @@ impl System {
         let told = crate::settings::followed(self);
         let servers = (0u16..).zip(&told.processes);
         let servers = servers.filter(|(_, process)| process.program == PROGRAM);
-        servers.flat_map(|(number, process)| self.of_server(number, process)).collect()
+        let found = servers.flat_map(|(number, process)| self.of_server(number, process));
+        let drivers = (0u16..).zip(&self.processes);
+        let drivers = drivers.filter(|(_, it)| [PROGRAM, link::TARGET].contains(&&*it.program));
+        let lacking = drivers.flat_map(|(number, process)| self.of_memory(number, process));
+        found.chain(lacking).chain(self.of_threads()).collect()
+    }
+
+    /// Returns the programs of these tools whose threads could not start, or would overflow their
+    /// stacks. All of their further threads have priority 1.
+    fn of_threads(&self) -> Vec<Diagnostics> {
+        let mut found = Vec::new();
+        for (number, process) in (0u16..).zip(&self.processes) {
+            let stack = match process.program.as_str() {
+                PROGRAM if self.tpipes.iter().any(|tpipe| tpipe.server == number) => TUNING_STACK,
+                PROGRAM => STACK,
+                ethernet::PROGRAM => ethernet::STACK,
+                toucan::PROGRAM => toucan::STACK,
+                routes::PROGRAM => routes::STACK,
+                _ => continue,
+            };
+            let name = &process.name;
+            let mut say = |title: String, help: String| {
+                found.push(self.problem(Place::Process(number), [&title, "", "", &help]));
+            };
+            if process.stack < stack {
+                let title = format!("the stacks of `{name}` are too small for its program");
+                say(title, format!("write `stack = \"{}K\"`", stack >> 10));
+            }
+            if !process.start_at_boot {
+                let title = format!("`{name}` runs only when another process starts it");
+                say(title, "take `start = \"manual\"` out of it".to_owned());
+            }
+            if process.priority == 0 && process.threads > 1 {
+                let title = format!("`{name}` has priority 0, and further threads of it have 1");
+                say(title, "write at least `priority = 1`".to_owned());
+            }
+        }
+        found
+    }
+
+    /// Returns the problems of registers and memory with which a program at the controller could
+    /// not work.
+    fn of_memory(&self, number: u16, process: &ProcessSpec) -> Vec<Diagnostics> {
+        let mut found = Vec::new();
+        let mut say = |title: String, help: String| {
+            found.push(self.problem(Place::Process(number), [&title, "", "", &help]));
+        };
+        let size = |bytes: u64| format!("write `size = \"{}K\"` or more", bytes >> 10);
+        let is_used = |name: &String| process.uses.contains(name);
+        for device in self.devices.iter().filter(|device| is_used(&device.name)) {
+            if device.name == CONTROLLER && device.size < REGISTERS_BYTES {
+                let title = format!("`{CONTROLLER}` has too few registers for `{}`", process.name);
+                say(title, size(REGISTERS_BYTES));
+            }
+        }
+        for segment in self.segments.iter().filter(|segment| is_used(&segment.name)) {
+            let name = &segment.name;
+            if needs::is_for_devices(name) && !segment.dma {
+                let title = format!("`{name}` of `{}` is not for devices", process.name);
+                say(title, "add `dma = true` to the segment".to_owned());
+            }
+            if name == RINGS && process.program == PROGRAM && segment.size < RINGS_BYTES {
+                let title = format!("`{RINGS}` is too small for the rings of a controller");
+                say(title, size(RINGS_BYTES));
+            }
+        }
+        found
     }
 
     fn of_server(&self, number: u16, process: &ProcessSpec) -> Vec<Diagnostics> {
@@ -84,6 +156,7 @@ impl System {
             say(title, help);
         }
         found.extend(self.of_buffers(number, process));
+        found.extend(self.of_intervals(number, process));
         found.extend(self.of_interfaces(number, process));
         found.extend(self.of_modes(number, process));
         found
@@ -205,6 +278,29 @@ impl System {
 
     fn may_write(&self, server: u16) -> bool {
         self.tpipes.iter().any(|tpipe| tpipe.server == server && tpipe.envelope.to != 0)
+    }
+
+    /// Returns the problems of messages of the controller that come more often than the description
+    /// says: the server asks the controller for that.
+    fn of_intervals(&self, number: u16, process: &ProcessSpec) -> Vec<Diagnostics> {
+        let setting = |name: &str| process.setting(name);
+        let asked = homes(&setting).map(|home| home.moderation);
+        let asked: Vec<Nanos> = [MANAGED].into_iter().chain(asked).collect();
+        let at = self.devices.iter().position(|device| device.name == CONTROLLER);
+        let refused = self.devices.iter().filter_map(|device| {
+            let Location::Message { of, vector } = device.location else { return None };
+            let said = device.interrupt?.interval_ns?;
+            let most = asked.get(usize::from(vector)).filter(|most| **most > Nanos::ZERO)?;
+            if Some(usize::from(of)) != at || said <= most.0 {
+                return None;
+            }
+            let (name, most) = (&device.name, show_duration(most.0));
+            let title = format!("`{name}` interrupts more often than its `interval` says");
+            let server = &process.name;
+            let help = format!("write at most \"{most}\" for it: `{server}` asks for that");
+            Some(self.problem(Place::Process(number), [&title, "", "", &help]))
+        });
+        refused.collect()
     }
 
     /// Returns how many messages a device interrupts with, if there is one of this name.

@@ -128,13 +128,13 @@ impl DeclaredState {
         self.ends().any(|end| core_of(declared, &end.value) == Some(core))
     }
 
-    /// Returns the shortest time between two writes: the period of the writer's virtual CPU if its
-    /// thread has jobs, unless the description says another. A thread without jobs may write as
+    /// Returns the shortest time between two writes: that between two jobs if the writer's virtual
+    /// CPU has a `job`, unless the description says another. A thread without jobs may write as
     /// often as something wakes it. A writer that is restarted writes again after its pause.
     fn every(&self, declared: &Declared) -> Option<u64> {
         let name = &self.writer.as_ref()?.value;
         let own = self.period.as_ref().map(|period| period.value);
-        let every = own.or_else(|| job_period(declared, name))?;
+        let every = own.or_else(|| job_distance(declared, name))?;
         let writer = &declared.processes[declared.process(name)?].whole;
         let restarted = writer.restart != Restart::Never;
         Some(if restarted { every.min(writer.backoff_ns) } else { every })
@@ -172,22 +172,26 @@ fn core_of(declared: &Declared, process: &str) -> Option<u16> {
 
 /// Returns the period of the Main VCPU that a process runs on.
 fn vcpu_period(declared: &Declared, process: &str) -> Option<u64> {
-    main_vcpu(declared, process).map(|(period_ns, _)| period_ns)
+    let ServerSpec::Main { period_ns, .. } = main_vcpu(declared, process)? else { return None };
+    Some(*period_ns)
 }
 
-/// Returns the period of the Main VCPU that a process does jobs on.
-fn job_period(declared: &Declared, process: &str) -> Option<u64> {
-    main_vcpu(declared, process).filter(|(_, job)| job.is_some()).map(|(period_ns, _)| period_ns)
+/// Returns the shortest time between two jobs of a process, if its Main VCPU has a `job`.
+fn job_distance(declared: &Declared, process: &str) -> Option<u64> {
+    match main_vcpu(declared, process)? {
+        ServerSpec::Main { period_ns, job_ns: Some(_), interval_ns, .. } => {
+            Some(interval_ns.unwrap_or(*period_ns))
+        }
+        _ => None,
+    }
 }
 
-/// Returns the period of the Main VCPU that a process runs on, and the job on it.
-fn main_vcpu(declared: &Declared, process: &str) -> Option<(u64, Option<u64>)> {
+/// Returns the Main VCPU that a process runs on.
+fn main_vcpu<'a>(declared: &'a Declared, process: &str) -> Option<&'a ServerSpec> {
     let name = declared.processes[declared.process(process)?].vcpu.as_ref()?;
     let vcpu = declared.vcpus.iter().find(|vcpu| vcpu.name.value == name.value)?;
     match &vcpu.what {
-        DeclaredVcpu::Main { server: ServerSpec::Main { period_ns, job_ns, .. }, .. } => {
-            Some((*period_ns, *job_ns))
-        }
+        DeclaredVcpu::Main { server, .. } => Some(server),
         _ => None,
     }
 }
@@ -270,7 +274,7 @@ fn rates(declared: &Declared, state: &DeclaredState, report: &mut Report) -> boo
         let title = format!("nothing says how often `{}` is written", state.name.value);
         let help = format!(
             "add `period = \"10ms\"`, the shortest time between two writes; or give `{}` a \
-             `vcpu` with a `job` that writes once: then its period counts",
+             `vcpu` with a `job` that writes once: then the time between two jobs counts",
             writer.value
         );
         report.push(Problem::new(&writer.span, title, help));

@@ -20,6 +20,7 @@ fn head() -> String {
             [[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n\
             [[usb]]\nname = \"can\"\non = \"xhci\"\nmodel = \"usb-can\"\n\
             [[mailbox]]\nname = \"box\"\nmessages = 8\n\
+            [[mailbox]]\nname = \"other\"\nmessages = 8\n\
             [[semaphore]]\nname = \"count\"\nkind = \"counting\"\n\
             [[semaphore]]\nname = \"lock\"\n\
             [[segment]]\nname = \"newest\"\nsize = \"4K\"\n"
@@ -49,6 +50,24 @@ fn bad(chains: &str, (line, column): (usize, usize), title: &str, help: &str) {
     assert_eq!(items[0].title, title, "{found}");
     assert!(items[0].help.contains(help), "{found}");
     assert_eq!((items[0].line, items[0].column), (head.lines().count() + line, column), "{found}");
+}
+
+/// A third process could take messages out of a mailbox or a ring, or write into them.
+#[test]
+fn only_the_threads_of_a_chain_use_what_hands_messages_over() {
+    for object in ["newest", "box"] {
+        let bare = "name = \"bare\"\npriority = 1\n";
+        let used = head().replace(bare, &format!("{bare}uses = [\"{object}\"]\n"));
+        let found = problems(&(used + &chain(["in", "out"], &WHOLE)));
+        let title = format!("`bare` uses `{object}`, which belongs to others");
+        assert_eq!(found.items().len(), 1, "{found}");
+        assert_eq!(found.items()[0].title, title, "{found}");
+    }
+    let twice = problems(&(head() + &chain(["in", "out"], &[["c", "box", ""], WHOLE[1]])));
+    assert!(twice.items().iter().any(|it| it.title == "`w` uses `box`, which belongs to others"));
+    let own = "name = \"c\"\npriority = 1\n";
+    let used = head().replace(own, &format!("{own}uses = [\"newest\", \"box\"]\n"));
+    assert!(parse("f", &(used + &chain(["in", "out"], &WHOLE))).is_ok());
 }
 
 /// Among all that is wrong is this.
@@ -100,7 +119,7 @@ fn its_ends_are_pipes_that_lead_its_way() {
 
 #[test]
 fn each_thread_has_a_vcpu_and_one_place() {
-    let link = |process| chain(["in", "out"], &[[process, "box", ""], WHOLE[1]]);
+    let link = |process| chain(["in", "out"], &[[process, "other", ""], WHOLE[1]]);
     bad(&link("bare"), (6, 11), "`bare` is in a chain and has no VCPU", "without one no time");
     bad(&link("cc"), (6, 11), "no process named `cc` is declared", "did you mean `c`?");
     bad(&link("r"), (6, 11), "`r` has two places in chains", "a process of its own");
@@ -119,8 +138,8 @@ fn what_hands_over_says_how() {
     let ring = "nothing says how many messages `count` may be behind";
     bad(&by("count", ""), (7, 6), ring, "add `slots = 16`");
     let nothing = "says nothing here";
-    bad(&by("box", "every = \"5ms\""), (8, 9), &format!("`every` {nothing}"), "a mailbox wakes");
-    bad(&by("box", "slots = 9"), (8, 9), &format!("`slots` {nothing}"), "`messages`");
+    bad(&by("other", "every = \"5ms\""), (8, 9), &format!("`every` {nothing}"), "a mailbox wakes");
+    bad(&by("other", "slots = 9"), (8, 9), &format!("`slots` {nothing}"), "`messages`");
     let lock = "`lock` is a mutex, which hands nothing over";
     bad(&by("lock", ""), (7, 6), lock, "name a mailbox, a counting semaphore or a segment");
     bad(&by("xhci", ""), (7, 6), "`xhci` is a device, which hands nothing over", "name a mailbox");

@@ -15,6 +15,7 @@ name = "usbd"
 priority = 40
 vcpu = "usb-manage"
 heap = "384K"
+stack = "40K"
 threads = 2
 semaphores = 3
 events = 2
@@ -125,6 +126,66 @@ fn what_a_server_lacks_is_named() {
         "`usbd` has 3 semaphores, and starts with 4",
     ];
     assert_eq!(titles, lacks);
+}
+
+#[test]
+fn hardware_that_a_server_cannot_work_with_is_refused() {
+    refused(
+        ("size = \"16K\"\nirqs", "size = \"8K\"\nirqs"),
+        "`xhci` has too few registers for `usbd`",
+        "write `size = \"16K\"` or more",
+    );
+    refused(
+        ("size = \"512K\"", "size = \"256K\""),
+        "`usb-rings` is too small for the rings of a controller",
+        "write `size = \"512K\"` or more",
+    );
+    for (name, size) in [("usb-rings", "512K"), ("usb-buffers", "16K")] {
+        let own = format!("name = \"{name}\"\nsize = \"{size}\"\ndma = ");
+        refused(
+            (&(own.clone() + "true"), &(own + "false")),
+            &format!("`{name}` of `usbd` is not for devices"),
+            "add `dma = true` to the segment",
+        );
+    }
+    for (number, said, asked) in [(0, ["2001us", "990us"], "2ms"), (1, ["1990us", "1990us"], "1ms")]
+    {
+        let interval = format!("interval = [\"{}\", \"{}\"]", said[0], said[1]);
+        refused(
+            ("interval = [\"1990us\", \"990us\"]", &interval),
+            &format!("`xhci.{number}` interrupts more often than its `interval` says"),
+            &format!("write at most \"{asked}\" for it: `usbd` asks for that"),
+        );
+    }
+    assert_eq!(said(&WHOLE.replace("[\"1990us\", \"990us\"]", "[\"2ms\", \"1ms\"]")), []);
+}
+
+#[test]
+fn threads_that_could_not_start_or_would_overflow_are_refused() {
+    refused(
+        ("stack = \"40K\"", "stack = \"36K\""),
+        "the stacks of `usbd` are too small for its program",
+        "write `stack = \"40K\"`",
+    );
+    refused(
+        ("priority = 40", "priority = 0"),
+        "`usbd` has priority 0, and further threads of it have 1",
+        "write at least `priority = 1`",
+    );
+    let reader = "name = \"reader\"\npriority = 30\n";
+    let manual = WHOLE.replace(reader, &format!("{reader}starts = [\"usbd\"]\n"));
+    let manual = manual.replacen("priority = 40", "priority = 40\nstart = \"manual\"", 1);
+    let title = "`usbd` runs only when another process starts it";
+    assert_eq!(said(&manual), [(title.into(), "take `start = \"manual\"` out of it".into())]);
+    for (program, stack) in [("netd", "64K"), ("cand", "64K"), ("link-router", "12K")] {
+        let text = format!(
+            "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\nprogram = \"{program}\"\n\
+             priority = 0\nthreads = 2\nstack = \"8K\"\n"
+        );
+        let remedies: Vec<String> = said(&text).into_iter().map(|(_, help)| help).collect();
+        let stack = format!("write `stack = \"{stack}\"`");
+        assert_eq!(remedies, [stack, "write at least `priority = 1`".into()]);
+    }
 }
 
 #[test]
@@ -344,6 +405,7 @@ fn programs_open_pipes_of_the_first_interface() {
         .replace("priority = 30\nvcpu = \"show\"", "priority = 30\nvcpu = \"show\"\nthreads = 2");
     let text = text.replace("threads = 3", "threads = 4").replace("events = 3", "events = 4");
     let text = text.replace("\"usb-receive1\"]", "\"usb-receive1\", \"usb-tune\"]");
+    let text = text.replace("stack = \"40K\"", "stack = \"56K\"");
     let found = said(&format!("{text}{place}"));
     let title = "`second` is not the first CAN interface, which is `interface`";
     assert_eq!(found.iter().map(|(title, _)| title.as_str()).collect::<Vec<_>>(), [title]);

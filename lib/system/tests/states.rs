@@ -66,6 +66,12 @@ fn the_slots_follow_from_the_periods() {
     assert_eq!(slots(&STATE.replace("[\"r\"]", "[\"r\", \"s\"]")), 42);
     assert_eq!(slots(&(STATE.to_owned() + "period = \"30ms\"\n")), 4);
     assert_eq!(slots(&(STATE.to_owned() + "slots = 11\n")), 11);
+    // Several jobs in a period, or less than one.
+    for (interval, period_ns, slots) in [("1ms", 1_000_000, 42), ("20ms", 20_000_000, 4)] {
+        let job = format!("job = \"500us\"\ninterval = \"{interval}\"");
+        let jobs = parse("f", &(SYSTEM.replace("job = \"500us\"", &job) + STATE)).unwrap();
+        assert_eq!((only(&jobs).period_ns, only(&jobs).slots), (period_ns, slots));
+    }
     let restarted =
         SYSTEM.replace("vcpu = \"wv\"", "vcpu = \"wv\"\nrestart = 3\nbackoff = \"1ms\"");
     let restarted = parse("f", &(restarted + SUPERVISOR + STATE)).unwrap();
@@ -139,7 +145,7 @@ fn what_bounds_no_write_or_no_read_is_refused() {
         (4, 10),
         "nothing says how often `wheel.speed` is written",
         "add `period = \"10ms\"`, the shortest time between two writes; or give `x` a `vcpu` with \
-         a `job` that writes once: then its period counts",
+         a `job` that writes once: then the time between two jobs counts",
     );
     // A thread without jobs may write at every message that wakes it.
     bad(
@@ -147,7 +153,7 @@ fn what_bounds_no_write_or_no_read_is_refused() {
         (4, 10),
         "nothing says how often `wheel.speed` is written",
         "add `period = \"10ms\"`, the shortest time between two writes; or give `r` a `vcpu` with \
-         a `job` that writes once: then its period counts",
+         a `job` that writes once: then the time between two jobs counts",
     );
     bad(
         ["[\"r\"]\n", "[\"r\"]\nslots = 9\n"],

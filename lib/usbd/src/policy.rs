@@ -6,14 +6,14 @@ use diapason_usb::class::kvaser;
 use diapason_usb::class::link::PEER_TIME;
 use diapason_usb::xhci::Limits;
 
+pub use diapason_contract::threads::MANAGED;
+
 /// Most pixels of a picture: 640 by 480.
 pub const CAMERA_PIXELS: u32 = 640 * 480;
 
 /// The interrupter of commands, ports, control transfers, and most of what goes to devices. Those
 /// of the services follow it in their order; the same number of messages is in the description.
 pub const MANAGING: u16 = 0;
-/// The time between interrupts of the managing thread.
-pub const MANAGED: Nanos = Nanos::from_millis(2);
 
 /// The thread that hears clients of CAN channels rests so long before it listens again.
 pub const REST: Nanos = diapason_abi::pipe::REST;

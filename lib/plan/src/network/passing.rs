@@ -12,7 +12,7 @@ use super::route::{Crossing, Mailed, Port, Route};
 use crate::missing::Missing;
 use diapason_abi::Nanos;
 use diapason_contract::carried::Contract;
-use diapason_contract::link::{DATA, LABELLING, LINKS, label_of};
+use diapason_contract::link::{DATA, LABELLING, LINKS, UNIT, label_of};
 use diapason_contract::mail::MAILBOXES_MAX;
 use diapason_contract::routes::{Gate, LinkRoute, OWN, PIECES, PROGRAM, ROUTES_MAX, RouterMemory};
 use diapason_system::{FlowStop, Hosts};
@@ -351,7 +351,12 @@ pub(super) fn misrouted(
         return Some((what, "let other ways begin and end at other programs".to_owned()));
     }
     let own = steps(hosts, flow, ways);
-    own.iter().find_map(|step| overfull(hosts, step, flows).or_else(|| mixed(hosts, step, flows)))
+    let wrong = |step: &Step<'_>| {
+        overfull(hosts, step, flows)
+            .or_else(|| mixed(hosts, step, flows))
+            .or_else(|| unended(hosts, step, flows))
+    };
+    own.iter().find_map(wrong)
 }
 
 /// Returns why a router has no room for its table or its messages.
@@ -421,6 +426,27 @@ fn mixed(hosts: &Hosts, step: &Step<'_>, flows: &[(usize, Vec<Route<'_>>)]) -> O
         return Some((what, help.to_owned()));
     }
     None
+}
+
+/// Returns why a message of a flow may not end at a router. A message of whole packets ends with
+/// the memory that it is written to, and a router lends memory for the longest of all messages.
+/// Those out of mailboxes are shorter than a packet.
+fn unended(hosts: &Hosts, step: &Step<'_>, flows: &[(usize, Vec<Route<'_>>)]) -> Option<Missing> {
+    step.came?;
+    let (stop, flow) = (step.stop, &hosts.flows[step.flow]);
+    let memory = tables(hosts, flows, |_, _| None).remove(&(stop.host, stop.process))?.memory;
+    let packet = UNIT as u32;
+    let [lent, longest] = [memory.bytes, flow.bytes].map(|bytes| bytes.next_multiple_of(packet));
+    if flow.mailbox().is_some() || flow.bytes < packet || lent == longest {
+        return None;
+    }
+    let own = name(hosts, &stop);
+    let what = format!(
+        "`{own}` lends memory of {lent} bytes, in which a message of {packet} bytes does not end"
+    );
+    let most = memory.bytes;
+    let help = format!("write less than `bytes = {packet}`, or `bytes = {most}` as another flow");
+    Some((what, help))
 }
 
 /// Returns why messages of a flow can wait for each other in routers for ever, if buffers are full

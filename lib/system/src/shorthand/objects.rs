@@ -6,10 +6,12 @@ use crate::sources;
 use crate::units::{show_duration, show_size};
 use diapason_contract::camera::{self, CameraNames};
 use diapason_contract::can;
-use diapason_contract::needs::{self, BUFFERS, CONTROLLER, Need, RINGS};
+use diapason_contract::needs::{
+    self, BUFFERS, CONTROLLER, Need, REGISTERS_BYTES, RINGS, RINGS_BYTES,
+};
 use diapason_contract::source::{PipeSource, SOURCES};
 use diapason_contract::threads::{Home, homes, seats};
-use diapason_contract::{disk, link, network, stream};
+use diapason_contract::{disk, link, stream};
 
 /// The shortest time between two interrupts for the thread that manages.
 const MANAGED: &str = "1990us";
@@ -27,9 +29,6 @@ const SIZES: [(&str, u64); 5] = [
 const WATCHED: CameraNames = camera::NAMES[0];
 /// The memory of a stream: 16 intervals.
 const STREAMED: u64 = 1 << 20;
-/// Segments that devices use, too.
-const FOR_DEVICES: [&str; 5] =
-    [WATCHED.data, disk::DATA, link::DATA, network::FROM.data, network::TO.data];
 
 impl Server<'_> {
     pub(super) fn controller(&self) -> Vec<Brought> {
@@ -39,7 +38,7 @@ impl Server<'_> {
         quoted.extend(intervals.map(|interval| format!("\"{interval}\"")));
         Item::new("device", CONTROLLER)
             .text("pci", "0c0330", "a USB controller")
-            .text("size", "16K", "its registers")
+            .text("size", &show_size(REGISTERS_BYTES), "its registers")
             .key("irqs", &quoted.len().to_string(), "for managing, and for each bottom half")
             .key(
                 "interval",
@@ -56,16 +55,15 @@ impl Server<'_> {
         let interfaces = homes(&setting).filter(|home| home.work == can::HOME.work).count() as u64;
         let of_can = (interfaces * can::BUFFERS).next_multiple_of(4 << 10);
         let buffers = of_can + (all - interfaces) * TRANSFERS;
-        let mut all = segment(RINGS, 512 << 10, true, "contexts and rings").all;
-        all.extend(segment(BUFFERS, buffers, true, "what transfers carry").all);
+        let mut all = segment(RINGS, RINGS_BYTES, "contexts and rings").all;
+        all.extend(segment(BUFFERS, buffers, "what transfers carry").all);
         for (need, name) in needs::needs(&setting).filter(|(_, name)| !self.comes_with_a_pipe(name))
         {
             match need {
                 Need::Segment if ![RINGS, BUFFERS].contains(&name) => {
                     let is_stream = stream::DATA.contains(&name);
-                    let dma = is_stream || FOR_DEVICES.contains(&name);
                     let why = if is_stream { "where a stream's bytes go" } else { SHARED };
-                    all.extend(segment(name, size(name), dma, why).all);
+                    all.extend(segment(name, size(name), why).all);
                 }
                 Need::Semaphore => {
                     let semaphore = Item::new("semaphore", name);
@@ -95,9 +93,9 @@ impl Server<'_> {
 
 const SHARED: &str = "the server and its clients share it";
 
-fn segment(name: &str, bytes: u64, dma: bool, why: &str) -> Item {
+fn segment(name: &str, bytes: u64, why: &str) -> Item {
     let segment = Item::new("segment", name).text("size", &show_size(bytes), why);
-    if dma { segment.key("dma", "true", "devices use it") } else { segment }
+    if needs::is_for_devices(name) { segment.key("dma", "true", "devices use it") } else { segment }
 }
 
 /// Returns the usual size of a segment.

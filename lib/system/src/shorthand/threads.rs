@@ -4,10 +4,10 @@ use super::{Brought, Item, Server, list};
 use crate::declared::{DeclaredPipe, DeclaredProcess, DeclaredUsb, DeclaredVcpu};
 use crate::source::At;
 use crate::system::ServerSpec;
-use crate::units::show_duration;
+use crate::units::{show_duration, show_size};
 use diapason_abi::Nanos;
 use diapason_contract::can::PENDING;
-use diapason_contract::needs::{self, Need};
+use diapason_contract::needs::{self, Need, STACK, TUNING_STACK};
 use diapason_contract::network;
 use diapason_contract::settings::{PROGRAM, STREAMS};
 use diapason_contract::source::{MessageForm, PipeSource, SOURCES};
@@ -64,12 +64,12 @@ impl Server<'_> {
         let (events, semaphores) = (1 + halves + further, needs::semaphores(&setting));
         let heap = format!("{}K", needs::heap(&setting) >> 10);
         let serves = self.served();
-        let stack = if self.tunes() { "56K" } else { "40K" };
+        let stack = show_size(if self.tunes() { TUNING_STACK } else { STACK });
         let process = Item::new("process", PROGRAM)
             .key("priority", "40", "usual: its threads have VCPUs of their own")
             .text("vcpu", MANAGING, "the thread that manages")
             .text("heap", &heap, "what the server needs for what it serves")
-            .text("stack", stack, "what its threads need")
+            .text("stack", &stack, "what its threads need")
             .key(
                 "threads",
                 &threads.to_string(),
