@@ -254,6 +254,7 @@ fn the_reader_of_a_usb_device_does_more_than_that_of_a_pipe() {
     let start = USB.find("[[adapter]]").expect("an adapter");
     let end = USB.find("# The pipes of the network device").expect("its pipes");
     let without = format!("{}{}", &USB[..start], &USB[end..]);
+    let without = without.replace("program = \"netd\"", "program = \"frame-pipe\"");
     let plain = Plan::of(&parse("f", &without).unwrap_or_else(|wrong| panic!("{wrong}")));
     let user = |plan: &Plan| plan.pipes[0].bill.as_ref().expect("a bill").value(What::User);
     assert!(user(&plan) > user(&plain), "{} {}", user(&plan), user(&plain));

@@ -305,6 +305,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
             driven(declared, device, report);
         }
     }
+    idle(declared, report);
     if let Some(extra) = declared.sockets.get(SOCKETS) {
         let title = format!("{} sockets, the most is {SOCKETS}", declared.sockets.len());
         let help = "let one program take the datagrams of several senders on one port";
@@ -330,6 +331,25 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
                         `rest`";
             let problem = Problem::new(&socket.name.span, title, help);
             report.push(problem.with(&first.name.span, "the other"));
+        }
+    }
+}
+
+/// Reports processes of `netd` that have no adapter: they would end at once.
+fn idle(declared: &Declared, report: &mut Report) {
+    let devices = || declared.adapters.iter().filter_map(|adapter| adapter.device.as_ref());
+    let is_served = |process: usize| {
+        devices().any(|device| {
+            let ends = [declared.driver(device), declared.adapter_end(device, true)];
+            ends.contains(&Some(process))
+        })
+    };
+    for (number, process) in declared.processes.iter().enumerate() {
+        if process.whole.program == PROGRAM && !is_served(number) {
+            let title = format!("`{}` runs `{PROGRAM}` and has no adapter", process.name.value);
+            let help = "declare an `[[adapter]]` whose device it uses, or whose pipe it reads or \
+                        writes; or remove the process";
+            report.push(Problem::new(&process.name.span, title, help));
         }
     }
 }

@@ -252,6 +252,19 @@ fn an_adapter_of_a_usb_device_has_the_pipes_it_needs() {
 }
 
 #[test]
+fn a_server_without_an_adapter_is_refused() {
+    let start = USB.find("[[adapter]]").expect("an adapter");
+    let end = USB.find("# The pipes of the network device").expect("its pipes");
+    let without = format!("{}{}", &USB[..start], &USB[end..]);
+    let titles: Vec<String> =
+        problems(&without).items().iter().map(|item| item.title.to_owned()).collect();
+    for name in ["net-in", "net-out"] {
+        let title = format!("`{name}` runs `netd` and has no adapter");
+        assert!(titles.contains(&title), "{titles:?}");
+    }
+}
+
+#[test]
 fn a_server_has_one_adapter() {
     bad(
         "uses = [\"nic0\", \"nic0.receive\"]",

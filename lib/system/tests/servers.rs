@@ -177,10 +177,16 @@ fn threads_that_could_not_start_or_would_overflow_are_refused() {
     let manual = manual.replacen("priority = 40", "priority = 40\nstart = \"manual\"", 1);
     let title = "`usbd` runs only when another process starts it";
     assert_eq!(said(&manual), [(title.into(), "take `start = \"manual\"` out of it".into())]);
-    for (program, stack) in [("netd", "64K"), ("cand", "64K"), ("link-router", "12K")] {
+    let adapter = "uses = [\"nic0\", \"nic0.receive\"]\n[[vcpu]]\nname = \"nic0.receive\"\n\
+                   budget = \"100us\"\nperiod = \"1ms\"\n\
+                   [[adapter]]\ndevice = \"nic0\"\naddress = \"10.0.0.1\"\nmac = \"02:00:00:00:00:01\"\n\
+                   [[device]]\nname = \"nic0\"\npci = \"020000\"\nvendor = \"8086:10d3\"\nsize = \"128K\"\n\
+                   irqs = 1\ninterval = \"1ms\"\n";
+    let programs = [("netd", "64K", adapter), ("cand", "64K", ""), ("link-router", "12K", "")];
+    for (program, stack, more) in programs {
         let text = format!(
             "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\nprogram = \"{program}\"\n\
-             priority = 0\nthreads = 2\nstack = \"8K\"\n"
+             priority = 0\nthreads = 2\nstack = \"8K\"\n{more}"
         );
         let remedies: Vec<String> = said(&text).into_iter().map(|(_, help)| help).collect();
         let stack = format!("write `stack = \"{stack}\"`");
