@@ -179,8 +179,10 @@ fn threads_that_could_not_start_or_would_overflow_are_refused() {
     assert_eq!(said(&manual), [(title.into(), "take `start = \"manual\"` out of it".into())]);
     let adapter = "uses = [\"nic0\", \"nic0.receive\"]\n[[vcpu]]\nname = \"nic0.receive\"\n\
                    budget = \"100us\"\nperiod = \"1ms\"\n\
-                   [[adapter]]\ndevice = \"nic0\"\naddress = \"10.0.0.1\"\nmac = \"02:00:00:00:00:01\"\n\
-                   [[device]]\nname = \"nic0\"\npci = \"020000\"\nvendor = \"8086:10d3\"\nsize = \"128K\"\n\
+                   [[adapter]]\ndevice = \"nic0\"\naddress = \"10.0.0.1\"\n\
+                   mac = \"02:00:00:00:00:01\"\n\
+                   [[device]]\nname = \"nic0\"\npci = \"020000\"\nvendor = \"8086:10d3\"\n\
+                   size = \"128K\"\n\
                    irqs = 1\ninterval = \"1ms\"\n";
     let programs = [("netd", "64K", adapter), ("cand", "64K", ""), ("link-router", "12K", "")];
     for (program, stack, more) in programs {
