@@ -54,7 +54,7 @@ pub const MOST: usize = CHANNELS;
 
 /// Transfers from an interface that are kept pending at most.
 pub const PENDING: u64 = 28;
-/// Messages that such a transfer has at most.
+/// Messages in a transfer from an interface, at most.
 pub const TOGETHER: u64 = 8;
 
 /// Bytes that the transfers of an interface take of the memory for all transfers: those from it

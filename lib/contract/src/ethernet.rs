@@ -7,7 +7,7 @@ use diapason_state::plain;
 
 /// The program that drives an adapter.
 pub const PROGRAM: &str = "netd";
-/// Bytes of the stack of each of its threads.
+/// Bytes of the stack of each thread of `netd`.
 pub const STACK: u64 = 64 << 10;
 /// The adapter that it drives: class, vendor and product.
 pub const ADAPTER: (u32, u16, u16) = (0x02_0000, 0x8086, 0x10d3);

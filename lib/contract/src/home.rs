@@ -95,7 +95,7 @@ impl Home {
                 let piped = sources().filter(|source| has_pipe(source));
                 piped.map(queued).sum::<u64>().max(queued(first))
             }
-            // Those of a `gs_usb` interface have one message each.
+            // Transfers of a CAN interface have several messages, or one as those of `gs_usb`.
             None => PENDING * TOGETHER,
         };
         let each = (!self.each.is_empty()).then(|| worst(self.each)).flatten();

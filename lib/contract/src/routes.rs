@@ -11,7 +11,7 @@ use crate::mail::MAILBOXES_MAX;
 
 /// The program that passes messages on between links and mailboxes.
 pub const PROGRAM: &str = "link-router";
-/// Bytes of the stack of each of its threads.
+/// Bytes of the stack of each thread of a router.
 pub const STACK: u64 = 12 << 10;
 /// The setting with the ways of flows, as words of [`LinkRoute`].
 pub const ROUTES: &str = "routes";

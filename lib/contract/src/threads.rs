@@ -13,7 +13,7 @@ use diapason_abi::Nanos;
 /// The work of the thread that manages: commands, ports, time. It runs on the server's own VCPU.
 pub const MANAGE: &str = "usbd.manage";
 
-/// The time between interrupts of that thread.
+/// The time between interrupts of the thread that manages.
 pub const MANAGED: Nanos = Nanos::from_millis(2);
 
 /// Hears clients of the first interface's CAN channels and takes the frames they write. It has no

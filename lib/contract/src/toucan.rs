@@ -6,7 +6,7 @@ use diapason_state::plain;
 
 /// The program that drives a controller.
 pub const PROGRAM: &str = "cand";
-/// Bytes of the stack of each of its threads.
+/// Bytes of the stack of each thread of `cand`.
 pub const STACK: u64 = 64 << 10;
 /// The class of its device.
 pub const CLASS: u32 = 0x0c_0900;

@@ -6,6 +6,9 @@ use diapason_abi::{CallNumber, Nanos};
 use diapason_pipe::bill::Service;
 use diapason_pipe::measured::REPORT;
 
+/// Records in which the server of an adapter reports on it, or on a socket, at most.
+pub(crate) const FRAME_RECORDS: u64 = 4;
+
 /// The supply of a thread that reports, for the work of its messages.
 pub(crate) struct Reporting<'a> {
     service: &'a dyn Service,

@@ -8,17 +8,13 @@
 use crate::human;
 use crate::missing::Missing;
 use crate::pipes::{NoBill, Plant};
-use crate::reports::Reporting;
+use crate::reports::{FRAME_RECORDS, Reporting};
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::Supply;
 use diapason_devices::network::{ADDRESS, DATAGRAM_BYTES};
 use diapason_pipe::bill::{Basis, Bill, ChainStage, chain};
 use diapason_pipe::size::{Bucket, arrivals};
 use diapason_system::{EthernetAdapter, UdpPort, UsbAdapter, UsbModel};
-
-/// Records of a report on one end of frames: the counts, and twice the reasons for which frames
-/// were discarded.
-const RECORDS: u64 = 3;
 
 impl Plant<'_> {
     /// Returns the bill of a socket of a USB network device.
@@ -90,9 +86,9 @@ impl Plant<'_> {
     /// Returns the most records of a report that a process at the end of a pipe makes about an
     /// adapter, if it is of one.
     pub(crate) fn adapter_records(&self, process: u16) -> Option<u64> {
-        let receives = self.sockets_behind(process).map(|sockets| RECORDS * (1 + sockets));
+        let receives = self.sockets_behind(process).map(|sockets| FRAME_RECORDS * (1 + sockets));
         let sends = |it: &EthernetAdapter| it.card().is_none() && it.sender() == Some(process);
-        receives.or_else(|| self.system.adapters.iter().any(sends).then_some(RECORDS))
+        receives.or_else(|| self.system.adapters.iter().any(sends).then_some(FRAME_RECORDS))
     }
 
     /// Returns how many sockets get frames from a process that reads the pipe of an adapter.

@@ -205,6 +205,23 @@ impl DeclaredAdapter {
     }
 }
 
+impl DeclaredSocket {
+    /// Returns whether it is at the adapter whose device has this name.
+    fn is_at(&self, device: &str) -> bool {
+        self.adapter.as_ref().is_some_and(|own| own.value == device)
+    }
+
+    /// Returns whether it gets the frames that no other socket of its adapter wants.
+    fn is_rest(&self) -> bool {
+        self.port.value == REST.into()
+    }
+
+    /// Returns whether its program may send.
+    fn sends(&self) -> bool {
+        self.peer.is_some() || self.is_rest()
+    }
+}
+
 impl Declared {
     /// Returns the adapter whose device has this name.
     fn adapter(&self, device: &At<String>) -> Option<&DeclaredAdapter> {
@@ -213,7 +230,7 @@ impl Declared {
 
     /// Returns the number of the process that receives the frames of an adapter.
     fn driver(&self, device: &At<String>) -> Option<usize> {
-        if self.adapter_plug(device).is_some() {
+        if self.plug(&device.value).is_some() {
             return self.adapter_end(device, false);
         }
         self.processes.iter().position(|it| it.uses.iter().any(|used| used.value == device.value))
@@ -228,7 +245,7 @@ pub(crate) fn expand(declared: &mut Declared) {
             continue;
         };
         // A USB device brings its pipes.
-        if declared.adapter_plug(&device).is_some() {
+        if declared.plug(&device.value).is_some() {
             continue;
         }
         let known = &ADAPTER_NAMES[number];
@@ -253,11 +270,11 @@ pub(crate) fn expand(declared: &mut Declared) {
         let (Some(card), Some(driver)) = (self::number(adapter), declared.driver(adapter)) else {
             continue;
         };
-        let is_carried = declared.adapter_plug(adapter).is_some();
+        let is_carried = declared.plug(&adapter.value).is_some();
         let sender = if is_carried { declared.adapter_end(adapter, true) } else { Some(driver) };
         let end = socket.process.as_ref().and_then(|name| declared.process(&name.value));
         let span = socket.name.span.clone();
-        let sends = socket.peer.is_some() || socket.port.value == REST.into();
+        let sends = socket.sends();
         let quota = u16::try_from(socket.quota.value).unwrap_or(u16::MAX);
         let named = |name: &str| At::new(name.to_owned(), span.clone());
         let comes = vec![named(known.ready), named(known.inbox)];
@@ -267,11 +284,10 @@ pub(crate) fn expand(declared: &mut Declared) {
         segments.extend(sends.then_some((known.out, OUT_BYTES)));
         for (name, size) in segments {
             let what = DeclaredSegment { size, dma: false, common: false };
-            declared.segments.push(Named { name: At::new(name.to_owned(), span.clone()), what });
+            declared.segments.push(Named { name: named(name), what });
         }
         let what = SemaphoreKind::Counting(0);
-        let ready = At::new(known.ready.to_owned(), span.clone());
-        declared.semaphores.push(Named { name: ready, what });
+        declared.semaphores.push(Named { name: named(known.ready), what });
         declared.processes[driver].uses.extend(comes.iter().cloned());
         if let Some(sender) = sender {
             declared.processes[sender].uses.extend(goes.iter().cloned());
@@ -298,7 +314,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
             let title = format!("`{}` has two `[[adapter]]`", device.value);
             let problem = Problem::new(&device.span, title, "remove one of the two");
             report.push(problem.with(&first.place, "the first"));
-        } else if let Some((_, usb)) = declared.adapter_plug(device) {
+        } else if let Some((_, usb)) = declared.plug(&device.value) {
             carried::check(declared, (adapter, device), usb, report);
             called(device, report);
         } else {
@@ -321,11 +337,10 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         }
         let same = |other: &&DeclaredSocket| {
             other.name.value == socket.name.value
-                || other.port.value == socket.port.value
-                    && other.adapter.as_ref().is_some_and(|it| it.value == adapter.value)
+                || other.port.value == socket.port.value && other.is_at(&adapter.value)
         };
         if let Some(first) = declared.sockets[..index].iter().find(same) {
-            let what = if socket.port.value == REST.into() { "`rest`" } else { "the port" };
+            let what = if socket.is_rest() { "`rest`" } else { "the port" };
             let title = format!("`{}` has the name or {what} of another socket", socket.name.value);
             let help = "give each socket of an adapter a `name` and a `port` of its own; one has \
                         `rest`";
@@ -493,6 +508,12 @@ impl UdpPort {
     #[must_use]
     pub const fn is_rest(&self) -> bool {
         self.port == REST
+    }
+
+    /// Returns whether its program may send.
+    #[must_use]
+    pub const fn sends(&self) -> bool {
+        self.peer.is_some() || self.is_rest()
     }
 
     /// Returns what `netd` and the program are told of it.

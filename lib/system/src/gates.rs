@@ -200,10 +200,8 @@ pub(crate) fn bounded(
                 })
             };
             let sockets = hosts[host].system.sockets.iter().enumerate();
-            let free = sockets.filter(|(number, it)| {
-                let sends = it.is_rest() || it.peer.is_some();
-                it.adapter == adapter && sends && !is_bounded(*number)
-            });
+            let free = sockets
+                .filter(|(number, it)| it.adapter == adapter && it.sends() && !is_bounded(*number));
             for (_, socket) in free {
                 let named = format!("{}:{}", hosts[host].name, socket.name);
                 let title = format!("`{named}` sends through gates, and nothing bounds it");

@@ -20,7 +20,7 @@ use diapason_contract::ethernet::{OUT_FRAMES, RING, gated_room};
 use diapason_contract::time::{TIME_BURST, TIME_RATE};
 use diapason_pipe::bill::{Bill, What};
 use diapason_pipe::size::Bucket;
-use diapason_system::{CLOCKS_APART, Flow, FlowStop, Hosts, UdpPort, WireEnd};
+use diapason_system::{CLOCKS_APART, Flow, FlowStop, Hosts, WireEnd};
 use diapason_tsn::{CLASSES, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow};
 
 /// Rounds to the fixed point before it is given up, and the longest bound that is looked for.
@@ -344,8 +344,8 @@ impl<'a> Ethernet<'a> {
             WireEnd::Port { switch, .. } => self.hosts.switches[switch].room,
             WireEnd::Adapter { host, adapter } if gated => {
                 let sockets = self.hosts.hosts[host].system.sockets.iter();
-                let sends = |it: &&UdpPort| it.is_rest() || it.peer.is_some();
-                gated_room(sockets.filter(|it| it.adapter == adapter).filter(sends).count()) as u64
+                let own = sockets.filter(|it| it.adapter == adapter && it.sends());
+                gated_room(own.count()) as u64
             }
             WireEnd::Adapter { .. } => RING as u64 - 1,
         };

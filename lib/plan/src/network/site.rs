@@ -6,7 +6,7 @@ use crate::calls::{Calls, Step};
 use crate::driver::worst;
 use crate::missing::{self, Missing};
 use crate::pipes::{Plant, interrupts};
-use crate::reports::Reporting;
+use crate::reports::{FRAME_RECORDS, Reporting};
 use crate::supplies::{own_supply, supply_among};
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::{IoSupply, Supply};
@@ -19,8 +19,6 @@ use diapason_system::{EthernetAdapter, FlowStop};
 /// The works of the servers in descriptions, and those of a program of links for a message.
 const LOOK: &str = "dbcd.look";
 const OF_PROGRAM: [&str; 2] = ["link.check", "link.seal"];
-/// Records in which the server of an adapter reports on it, or on a socket, at most.
-const RECORDS: u64 = 4;
 /// Threads of a router with mailboxes.
 const MAIL_THREADS: u16 = 2;
 /// Steps to a busy period that ends before it is given up, and the longest that is looked for.
@@ -160,7 +158,7 @@ impl<'a> Worker<'a> {
         let supply = Share::Main(sending(plant, driver)?);
         let waits = calls.takes(Step::Counted);
         let gauges = 1 + u64::from(keeps_time) + system.sockets.len() as u64;
-        let reports = calls.of(CallNumber::Log).0.saturating_mul(gauges * RECORDS);
+        let reports = calls.of(CallNumber::Log).0.saturating_mul(gauges * FRAME_RECORDS);
         let none = Nanos::ZERO;
         let look = if is_gated { work(SEND_GATES)? + waits } else { none };
         let turn = if keeps_time { work(SEND_TIME)? + waits + waits } else { none };

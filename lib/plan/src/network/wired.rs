@@ -115,7 +115,7 @@ pub(super) fn strangers(hosts: &Hosts) -> Vec<Stranger> {
     let stranger = |sender: Sender| {
         let port = sender.port(hosts);
         let from = sender.end(hosts);
-        if declared.contains(&sender) || !(port.is_rest() || port.peer.is_some()) {
+        if declared.contains(&sender) || !port.sends() {
             return None;
         }
         let ways = match port.peer {

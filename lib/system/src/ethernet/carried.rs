@@ -6,15 +6,10 @@ use crate::declared::{Declared, DeclaredAdapter, DeclaredPipe, DeclaredSocket, D
 use crate::diagnostics::{Problem, Report};
 use crate::plugged::SocketAddress;
 use crate::source::At;
-use diapason_contract::ethernet::{FRAME_MAX, PAYLOAD_MAX, PROGRAM, REST};
+use diapason_contract::ethernet::{FRAME_MAX, PAYLOAD_MAX, PROGRAM};
 use diapason_contract::threads::ServiceKind;
 
 impl Declared {
-    /// Returns the USB device of an adapter, if that is one, and its number.
-    pub(super) fn adapter_plug(&self, device: &At<String>) -> Option<(usize, &DeclaredUsb)> {
-        self.plug(&device.value)
-    }
-
     /// Returns the pipe from the USB device of an adapter, or to it.
     fn adapter_pipe(&self, device: &At<String>, to_device: bool) -> Option<(usize, &DeclaredPipe)> {
         let is = |pipe: &DeclaredPipe| {
@@ -34,7 +29,7 @@ impl Declared {
 
 /// Returns the pipes of an adapter that is a USB device, and its processes.
 pub(super) fn whole(declared: &Declared, device: &At<String>) -> Option<UsbAdapter> {
-    let (plug, _) = declared.adapter_plug(device)?;
+    let (plug, _) = declared.plug(&device.value)?;
     let (comes, _) = declared.adapter_pipe(device, false)?;
     let goes = declared.adapter_pipe(device, true);
     let sender = declared.adapter_end(device, true).and_then(|end| u16::try_from(end).ok());
@@ -45,10 +40,8 @@ pub(super) fn whole(declared: &Declared, device: &At<String>) -> Option<UsbAdapt
 /// sends.
 pub(crate) fn datagrams(declared: &Declared, plug: &At<String>) -> Vec<SocketAddress> {
     let Some(adapter) = declared.adapter(plug) else { return Vec::new() };
-    let own = declared.sockets.iter().filter(|socket| {
-        let is_own = socket.adapter.as_ref().is_some_and(|it| it.value == plug.value);
-        is_own && socket.port.value != REST.into()
-    });
+    let all = declared.sockets.iter();
+    let own = all.filter(|socket| socket.is_at(&plug.value) && !socket.is_rest());
     let address = |socket: &DeclaredSocket| SocketAddress {
         mac: adapter.mac,
         address: adapter.address,
@@ -78,10 +71,7 @@ pub(super) fn check(
         let help = format!("remove `{key}`: the pipe from `{name}` says how many frames come");
         report.push(Problem::new(span, title, help));
     }
-    let sends = |socket: &&DeclaredSocket| {
-        let is_own = socket.adapter.as_ref().is_some_and(|it| it.value == *name);
-        is_own && (socket.peer.is_some() || socket.port.value == REST.into())
-    };
+    let sends = |socket: &&DeclaredSocket| socket.is_at(name) && socket.sends();
     let sender = declared.sockets.iter().find(sends);
     for to_device in [false, true] {
         let [way, end] = if to_device { ["to", "writer"] } else { ["from", "reader"] };

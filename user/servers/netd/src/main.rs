@@ -76,7 +76,7 @@ fn serve() -> Result<(), Errno> {
         all.filter(|it| it.adapter == terms.number)
     };
     match terms.part {
-        AdapterPart::Card { moderation_ns } => drive(&terms, names, moderation_ns),
+        AdapterPart::Card { moderation_ns } => drive((&terms, names), moderation_ns, all),
         AdapterPart::Comes => Coming::open(Reports::new(terms.number, all()), all())?.run(),
         AdapterPart::Goes { period_ns, bytes } => {
             // The process of the other direction reports on sockets.
@@ -87,20 +87,19 @@ fn serve() -> Result<(), Errno> {
 }
 
 /// Resets a card, lets the other thread receive from it, and sends.
-fn drive(terms: &AdapterTerms, names: &AdapterNames, moderation_ns: u64) -> Result<(), Errno> {
+fn drive<I: Iterator<Item = SocketTerms>>(
+    (terms, names): (&AdapterTerms, &AdapterNames),
+    moderation_ns: u64,
+    all: impl Fn() -> I,
+) -> Result<(), Errno> {
     let (receiver, sender) = card::start(names.device, names.rings, terms.mac)?;
     receiver.moderate(moderation_ns);
     let timekeeper = Timekeeper::open(&sender, terms)?;
     *RECEIVE.0.lock()? = Some(receiver);
     thread::start(Vcpu::open(names.vcpu)?, "receive", PRIORITY, &RECEIVE)?;
-    let settings = settings::read();
-    let all = || {
-        let all = SocketTerms::all(settings.get(SOCKETS_SETTING));
-        all.filter(|it| it.adapter == terms.number)
-    };
     let reports = Reports::new(terms.number, all());
     let sending = Sending::open(sender, names, reports, Outlets::open(all())?)?;
-    match GateTerms::of(settings.get(GATES_SETTING)) {
+    match GateTerms::of(settings::read().get(GATES_SETTING)) {
         None => sending.run(timekeeper),
         Some(terms) => Gated::open(sending, timekeeper, &terms)?.run(),
     }

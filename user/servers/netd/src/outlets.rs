@@ -19,7 +19,8 @@ pub(crate) struct Outlets {
     pub all: [Option<Outlet>; SOCKETS],
     /// The ports of all sockets of the adapter, whether they send or not.
     ports: [u16; SOCKETS],
-    /// Frames that claim to be of somebody else, or that no gate ever lets pass.
+    /// Frames that claim to be of somebody else, that no gate ever lets pass, or that the pipe to a
+    /// device does not carry.
     pub foreign: u64,
 }
 
