@@ -99,6 +99,9 @@ const fn carries(names: FrameNames, form: MessageForm) -> PipeSource {
 /// Transfers of each direction that the driver keeps queued.
 pub const QUEUED: usize = 32;
 
+/// Frames to the device that the server has room for, whatever their length.
+pub const UNDER_WAY: u64 = 64;
+
 /// Frames that lie in the memory of one direction at a time.
 pub const SLOTS: u32 = 128;
 /// Bytes from one to the next: more than a frame has, and whole packets.

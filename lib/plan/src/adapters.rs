@@ -10,7 +10,7 @@ use crate::missing::Missing;
 use crate::pipes::contract;
 use diapason_abi::Nanos;
 use diapason_bus::{BusInstance, Direction, Transfer, packet_time};
-use diapason_contract::network::{QUEUED, SLOTS};
+use diapason_contract::network::{QUEUED, SLOTS, UNDER_WAY};
 use diapason_devices::network::{NUMBERED, PACKET};
 use diapason_pipe::bill::{Bill, Transfers, What};
 use diapason_pipe::size::{Bucket, arrivals};
@@ -35,6 +35,28 @@ pub(crate) fn bus(system: &System, pipe: &PipeSpec) -> Result<(Nanos, Speed), Mi
     let whole = bytes.saturating_add(u32::from(bytes.is_multiple_of(packet)));
     let time = longest_at(system, (pipe.usb, speed), (direction, packet), whole)?;
     Ok((time, speed))
+}
+
+/// Returns whether frames of a pipe may have full packets only, and an empty one behind them.
+const fn may_be_full(pipe: &PipeSpec) -> bool {
+    pipe.shape.bytes >= PACKET
+}
+
+/// Returns how many frames to the device are queued at a time: an empty packet is a transfer, too.
+pub(crate) const fn queued_out(pipe: &PipeSpec) -> usize {
+    if may_be_full(pipe) { QUEUED / 2 } else { QUEUED }
+}
+
+/// Checks that the server has room for all frames that are under way to the device.
+pub(crate) fn has_room(pipe: &PipeSpec, bill: &Bill) -> Result<(), Missing> {
+    if bill.slots <= UNDER_WAY {
+        return Ok(());
+    }
+    let what = format!(
+        "`{}` may have {} frames under way, and the server takes {UNDER_WAY}",
+        pipe.name, bill.slots
+    );
+    Err((what, "make the bound shorter, or write a longer `period`".to_owned()))
 }
 
 /// Returns the transfers of a pipe from a network device.
@@ -87,4 +109,23 @@ pub(crate) fn has_places(pipe: &PipeSpec, reader: &str, bill: &Bill) -> Result<(
         human(away.0)
     );
     Err((what, format!("give `{reader}` a larger budget, or a longer `period`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_system::parse;
+
+    #[test]
+    fn more_frames_than_the_server_has_room_for_are_refused() {
+        let text = include_str!("../../../tests/systems/frames-both.toml");
+        let system = parse("frames-both.toml", text).unwrap();
+        let pipe = system.pipes.iter().find(|pipe| pipe.name == "goes").unwrap();
+        let mut bill = Bill::of_output(&[(What::Bus, Nanos(1))]);
+        bill.slots = UNDER_WAY;
+        assert_eq!(has_room(pipe, &bill), Ok(()));
+        bill.slots += 1;
+        let (what, _) = has_room(pipe, &bill).unwrap_err();
+        assert_eq!(what, "`goes` may have 65 frames under way, and the server takes 64");
+    }
 }

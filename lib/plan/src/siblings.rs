@@ -1,10 +1,13 @@
-//! Pipes from and to one device whose bottom half has work for each message: the messages of one
-//! delay those of the other.
+//! The messages that a bottom half with work for each message handles beside those that a bill is
+//! about: those of the device's other pipe, and what writers ask for.
 //!
-//! Each bill counts the messages of the other pipe by their contract, and by how long they take at
-//! most until the bottom half has handled them. That is in the bill of the other pipe, so both are
-//! found together: from nothing, every step counts as much as the bills before it say, until that
-//! is enough. No message can be the first that takes longer.
+//! A frame that goes to a device is work twice: when its writer gives it, and when the device has
+//! it. A bill is about the second, and counts the first beside it.
+//!
+//! Each bill counts what is beside it by its contract, and by how long it takes at most until the
+//! bottom half has handled it. That is in the bills themselves, so all are found together: from
+//! nothing, every step counts as much as the bills before it say, until that is enough. No message
+//! can be the first that takes longer.
 
 use crate::driver::worst;
 use crate::missing::Missing;
@@ -18,24 +21,38 @@ use std::cell::OnceCell;
 const STEPS: usize = 64;
 
 impl Plant<'_> {
-    /// Returns the numbers of the other pipes of a pipe's device whose messages the bottom half
-    /// handles beside the work of a wake-up.
-    fn siblings(&self, index: usize) -> impl Iterator<Item = usize> {
-        let pipes = &self.system.pipes;
-        let pipe = &pipes[index];
-        let has_each = pipe.source().is_some_and(|it| worst(self.system, it.home.each).is_some());
-        let is_other = move |other: &usize| {
-            let other = &pipes[*other];
-            has_each && other.usb == pipe.usb && other.number != pipe.number
-        };
-        (0..pipes.len()).filter(is_other)
+    /// Returns whether the bottom half of a pipe has work for each message beside that of a
+    /// wake-up.
+    fn has_each(&self, index: usize) -> bool {
+        let source = self.system.pipes[index].source();
+        source.is_some_and(|source| worst(self.system, source.home.each).is_some())
     }
 
-    /// Returns the contracts of the messages that the bottom half of a pipe handles beside its own,
-    /// as they are when it has handled them.
+    /// Returns whether what the writer of a pipe gives is work for each message, so that one
+    /// wake-up may take any number.
+    pub(crate) fn asks_apart(&self, index: usize) -> bool {
+        let pipe = &self.system.pipes[index];
+        pipe.has_frames() && pipe.is_written() && self.has_each(index)
+    }
+
+    /// Returns the numbers of the pipes whose messages the bottom half of a pipe handles beside
+    /// those that the pipe's bill is about. A pipe with two works for a message is there once more.
+    fn siblings(&self, index: usize) -> impl Iterator<Item = usize> {
+        let pipes = &self.system.pipes;
+        let works = move |other: usize| {
+            let is_of_device = self.has_each(index) && pipes[other].usb == pipes[index].usb;
+            let ends = is_of_device && other != index;
+            let begins = is_of_device && self.asks_apart(other);
+            [ends, begins].into_iter().filter(|is_work| *is_work).map(move |_| other)
+        };
+        (0..pipes.len()).flat_map(works)
+    }
+
+    /// Returns the contracts of what the bottom half of a pipe handles beside the messages that the
+    /// pipe's bill is about, as they are when it has handled them.
     ///
     /// # Errors
-    /// Nothing bounds how late it handles those of another pipe.
+    /// Nothing bounds how late it handles them.
     pub(crate) fn beside(&self, index: usize) -> Result<Vec<[Bucket; 1]>, Missing> {
         let as_handled = |other: usize| {
             let (own, late) = (contract(&self.system.pipes[other]), self.late(other));
@@ -43,29 +60,30 @@ impl Plant<'_> {
                 return Ok([own.with_jitter(own.jitter + late)]);
             }
             let [it, other] = [index, other].map(|index| &self.system.pipes[index]);
+            let half = self.driver(it).home.vcpu;
+            let more = format!("give `{half}` more of the processor or a shorter work");
+            if it.number == other.number {
+                let what = format!("nothing bounds how late messages of `{}` are handled", it.name);
+                return Err((what, format!("{more}, or make its messages rarer")));
+            }
             let what = format!(
                 "nothing bounds how late messages of `{}` are handled, and those of `{}` wait for \
                  them",
                 other.name, it.name
             );
-            let half = self.driver(it).home.vcpu;
-            let remedy = format!(
-                "give `{half}` more of the processor or a shorter work, or make messages of one of \
-                 the two rarer"
-            );
-            Err((what, remedy))
+            Err((what, format!("{more}, or make messages of one of the two rarer")))
         };
         self.siblings(index).map(as_handled).collect()
     }
 
     /// Returns how long a message of a pipe takes at most until the bottom half has handled it, if
-    /// another pipe of the device needs to know.
+    /// a bill needs to know.
     pub(crate) fn late(&self, index: usize) -> Nanos {
         self.late.get_or_init(|| self.latest())[index]
     }
 
     /// Returns how long the messages of each pipe take at most until the bottom half has handled
-    /// them, as far as another pipe needs to know.
+    /// them, as far as a bill needs to know.
     fn latest(&self) -> Vec<Nanos> {
         let mut late = vec![Nanos::ZERO; self.system.pipes.len()];
         let asked: Vec<usize> =

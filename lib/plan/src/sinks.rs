@@ -16,7 +16,6 @@ use crate::pipes::{NoBill, Piped, Plant, contract};
 use crate::supplies::own_supply;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_bus::{BusInstance, Direction, Transfer, packet_time};
-use diapason_contract::network::QUEUED;
 use diapason_contract::sink::UNDER_WAY;
 use diapason_pipe::bill::{Bill, Service, Traffic, Transfers, What, input};
 use diapason_pipe::size::{Bucket, arrivals};
@@ -71,7 +70,7 @@ impl Packet {
 /// Returns the packets of a pipe as transfers.
 pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, Missing> {
     let Packet { bus, device, least } = Packet::of(system, pipe)?;
-    let queued = if pipe.has_frames() { QUEUED } else { UNDER_WAY };
+    let queued = if pipe.has_frames() { adapters::queued_out(pipe) } else { UNDER_WAY };
     Ok(Transfers::of_one(bus + device, least, queued as u64))
 }
 
@@ -94,8 +93,10 @@ impl Plant<'_> {
     /// Returns the bill of a pipe to a device that is no CAN interface.
     pub(crate) fn sink(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
+        let many = self.asks_apart(index);
         match pipe.has_blocks() {
             true => self.keeps_up(index)?,
+            false if many => {}
             false => self.has_time(index)?,
         }
         let (_, process) = self.end(pipe)?;
@@ -120,7 +121,7 @@ impl Plant<'_> {
                 }
             };
             let heard = told + rest + bill.value(What::BottomHalf);
-            if heard > own.per {
+            if heard > own.per && !many {
                 break;
             }
             if heard <= late {
@@ -128,13 +129,17 @@ impl Plant<'_> {
                 if pipe.has_blocks() {
                     blocks::has_places(pipe, &own, &bill)?;
                 }
+                if many {
+                    adapters::has_room(pipe, &bill)?;
+                }
                 return Ok(Piped { bill: Ok(bill), equation_nine: None });
             }
             late = heard;
         }
         let writer = self.end_name(pipe);
         let half = self.driver(pipe).home.vcpu;
-        let what = format!("the server may hear of a message of `{}` a period late", pipe.name);
+        let late = if many { "ever later" } else { "a period late" };
+        let what = format!("the server may hear of a message of `{}` {late}", pipe.name);
         Err((what, format!("give `{writer}` or `{half}` a larger budget, or a longer period")))
     }
 
@@ -211,7 +216,12 @@ impl Plant<'_> {
             human(takes.0)
         );
         let micros = takes.0.div_ceil(1_000);
-        Err((what, format!("write at least `period = \"{micros}us\"`")))
+        let mut remedy = format!("write at least `period = \"{micros}us\"`");
+        if pipe.has_frames() {
+            let each = self.driver(pipe).home.each;
+            remedy += &format!(", or add the `[[work]]` `{each}`: several may be under way then");
+        }
+        Err((what, remedy))
     }
 }
 

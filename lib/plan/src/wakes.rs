@@ -1,5 +1,6 @@
 //! How often the VCPU of a bottom half is woken, where the distance of interrupts does not say it:
-//! if a device has pipes in both directions, or if a third program asks its server.
+//! if a device has pipes in both directions, if several frames are under way to it, or if a third
+//! program asks its server.
 
 use crate::human;
 use crate::missing::Missing;
@@ -12,7 +13,8 @@ impl Plant<'_> {
     /// by an interrupt and at the end of its pace, and by each ask and at the end of the rest after
     /// it. A reader that begins asks once. A program that is no end asks without a pause.
     ///
-    /// The interval of the interrupts is enough for one pipe that nobody else asks for.
+    /// The interval of the interrupts is enough for one pipe that nobody else asks for, if each
+    /// message has ended before the next one is due.
     pub(crate) fn has_wakes(&self, index: usize, place: usize) -> Result<(), Missing> {
         let pipes = &self.system.pipes;
         let (usb, home) = (pipes[index].usb, self.driver(&pipes[index]).home);
@@ -20,7 +22,7 @@ impl Plant<'_> {
         let supply = IoSupply::inherited(&self.core.system, place);
         let (Some(asked), Some(supply)) = (home.asked, supply) else { return Ok(()) };
         let is_pestered = self.is_pestered(asked, &own);
-        if own.len() < 2 && !is_pestered {
+        if own.len() < 2 && !is_pestered && !self.asks_apart(index) {
             return Ok(());
         }
         let period = supply.period();
@@ -32,7 +34,11 @@ impl Plant<'_> {
         };
         let told = own.iter().map(messages).fold(0, u64::saturating_add);
         let written = own.iter().filter(|number| pipes[**number].is_written());
-        let asks: u64 = written.map(|number| contract(&pipes[*number]).most(period)).sum();
+        let asked_in = |number: &usize| {
+            let (contract, late) = (contract(&pipes[*number]), self.lateness(*number));
+            contract.most(period + late.unwrap_or(contract.per))
+        };
+        let asks: u64 = written.map(asked_in).sum();
         let asks = if is_pestered { paces } else { asks + 1 };
         let needed = 2 * (told.min(paces) + asks);
         let allowed = self.core.system.ios[place].wakeups(period);
@@ -43,7 +49,11 @@ impl Plant<'_> {
         let what = format!(
             "`{name}` may be woken {needed} times in {}, and its `interval` says {allowed}: {}",
             human(period.0),
-            if is_pestered { "a third program asks, too" } else { "messages go both ways" },
+            match own.len() {
+                _ if is_pestered => "a third program asks, too",
+                1 => "by its writer, and when frames have gone",
+                _ => "messages go both ways",
+            },
         );
         let micros = period.0 / needed / 1_000;
         Err((what, format!("write at most `interval = \"{micros}us\"`")))

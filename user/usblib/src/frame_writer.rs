@@ -35,7 +35,7 @@ pub struct FramePlace<'w> {
 /// The writer of a network device.
 ///
 /// It measures what it writes and reports once a second, in whatever call its program is then. So
-/// its program calls [`FrameWriter::write`], [`FrameWriter::answer`] or [`FrameWriter::settle`] at
+/// its program calls [`FrameWriter::write`], [`FrameWriter::answer`] or [`FrameWriter::hear`] at
 /// least that often.
 pub struct FrameWriter {
     asks: Writer<'static, Ask, RECORDS>,
@@ -108,7 +108,21 @@ impl FrameWriter {
         bytes: usize,
         fill: impl FnOnce(&FramePlace<'_>),
     ) -> Result<(), NotSent> {
-        self.settle();
+        self.write_hearing(bytes, fill, &mut |_| {})
+    }
+
+    /// Writes a frame as [`FrameWriter::write`] does, and calls `hear` with each answer to a frame
+    /// that it takes in.
+    ///
+    /// # Errors
+    /// Nothing was written, and `fill` was not called.
+    pub fn write_hearing(
+        &mut self,
+        bytes: usize,
+        fill: impl FnOnce(&FramePlace<'_>),
+        hear: &mut dyn FnMut(&News),
+    ) -> Result<(), NotSent> {
+        self.hear(hear);
         let filled = self.place(bytes).map(|place| {
             fill(&place);
             place.slot
@@ -118,9 +132,12 @@ impl FrameWriter {
         written
     }
 
-    /// Takes in the answers to frames, and reports if that is due. Does not wait.
-    pub fn settle(&mut self) {
-        while self.take().is_some() {}
+    /// Calls `hear` with each answer to a frame that has come, and reports if that is due. Does not
+    /// wait.
+    pub fn hear(&mut self, hear: &mut dyn FnMut(&News)) {
+        while let Some(answer) = self.take() {
+            hear(&answer);
+        }
         self.answers.look(time::now());
     }
 

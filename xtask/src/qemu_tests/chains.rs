@@ -1,5 +1,5 @@
 //! Chains of threads: from a CAN bus to another, to a thread that samples, and from a pedal to a
-//! brake.
+//! brake and to a network.
 
 use super::{Observed, QemuTest};
 use diapason_pipe::measured::{ChainReport, Measurement};
@@ -14,6 +14,10 @@ const BRAKING_SECONDS: u64 = 4;
 /// The commands to the brake in a second.
 const COMMANDS: u64 = 50;
 const PULLED: &str = "a chain whose actuator was pulled out is found out";
+
+const FRAMED: &str = "tests/systems/frames-chain.toml";
+const SENT: &str = "a chain from an instrument to a network device keeps its bound";
+const SENT_PULLED: &str = "a chain whose network device was pulled out is found out";
 
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
@@ -33,6 +37,17 @@ pub const TESTS: &[QemuTest] = &[
         faults: &["2s unplug brake 500ms"],
         ..QemuTest::simulated(PULLED, BRAKING, pulled)
     },
+    QemuTest { horizon_ns: BRAKING_SECONDS * 1_000_000_000, ..QemuTest::new(SENT, FRAMED, braked) },
+    QemuTest {
+        horizon_ns: BRAKING_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(SENT, FRAMED, braked)
+    },
+    QemuTest {
+        horizon_ns: BRAKING_SECONDS * 1_000_000_000,
+        faults: &["2s unplug adapter 500ms"],
+        ..QemuTest::simulated(SENT_PULLED, FRAMED, pulled)
+    },
 ];
 
 /// Returns the last report of a chain by the process at its end.
@@ -45,7 +60,7 @@ fn last(boot: &Observed, process: &str) -> Result<ChainReport, String> {
     report.ok_or(format!("{process} said nothing of its chain"))
 }
 
-/// Every reading of the pedal became a packet that the brake took, in time.
+/// Every reading of the pedal became a packet or a frame that the device took, in time.
 fn braked(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;
@@ -54,11 +69,11 @@ fn braked(boots: &[Observed]) -> Result<(), String> {
     let enough = report.messages >= (BRAKING_SECONDS - 2) * COMMANDS;
     match report.lost == 0 && report.replaced == 0 && enough {
         true => Ok(()),
-        false => Err(format!("the brake: {report:?}")),
+        false => Err(format!("the device: {report:?}")),
     }
 }
 
-/// The brake goes away after two seconds, and comes back. The commands of that time are lost.
+/// The device goes away after two seconds, and comes back. The commands of that time are lost.
 fn pulled(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.breaks("messages of chain braking were lost")

@@ -64,8 +64,9 @@ const TOLD_PULLED: &str = "every frame for a device that was pulled out is named
 
 const WAYS: &str = "tests/systems/frames-both.toml";
 const BOTH_WAYS: &str = "pipes from and to one network device keep their bounds";
-/// The frames that come in a second.
+/// The frames that come in a second, and those that go.
 const WAYS_RATE: u64 = 2_000;
+const WAYS_BACK: u64 = 1_000;
 const WRITES_ON: &str = "a writer of frames that was started again writes on";
 const WAYS_PULLED: &str = "a network device that was pulled out is named by both of its pipes";
 
@@ -267,7 +268,7 @@ fn told_pulled(boots: &[Observed]) -> Result<(), String> {
 
 fn both_ways(boots: &[Observed]) -> Result<(), String> {
     comes(boots, "listener", (FRAME_SECONDS - 2) * WAYS_RATE)?;
-    told(boots)
+    passes(boots, ("talker", true), (FRAME_SECONDS - 2) * WAYS_BACK)
 }
 
 /// The device is away for half a second, and both programs hear of it.
@@ -286,7 +287,7 @@ fn writes_on(boots: &[Observed]) -> Result<(), String> {
         return Err(format!("the writer was started {starts} times"));
     }
     comes(boots, "listener", (FRAME_SECONDS - 2) * WAYS_RATE)?;
-    passes(boots, ("talker", true), TOLD_RATE)
+    passes(boots, ("talker", true), WAYS_BACK)
 }
 
 /// Checks that a reader got so many messages of its pipe at least, and missed none.

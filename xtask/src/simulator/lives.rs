@@ -20,10 +20,14 @@ const SOME: u64 = 1_000;
 const CALL: Nanos = Nanos(2_000);
 /// The fastest of all messages waits at most for one interrupt.
 const FASTEST: Nanos = Nanos::from_millis(1);
-/// A description with pipes in both directions, and two with pipes to an endpoint: one alone, and
-/// one at the end of a chain.
-const OUTPUTS: [&str; 3] =
-    ["examples/can-output.toml", "examples/actuator.toml", "examples/brake-by-wire.toml"];
+/// A description with pipes in both directions, two with pipes to an endpoint (one alone, and one
+/// at the end of a chain), and one with frames to a network device, of which several are under way.
+const OUTPUTS: [&str; 4] = [
+    "examples/can-output.toml",
+    "examples/actuator.toml",
+    "examples/brake-by-wire.toml",
+    "tests/systems/frames-both.toml",
+];
 /// A description whose first pipe has frames from a network device.
 const FRAMES: &str = "examples/frames.toml";
 /// A message to a device that is there.

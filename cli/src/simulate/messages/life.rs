@@ -88,6 +88,8 @@ pub enum Road {
         ahead: Nanos,
         /// The time at which the packet was taken out of its pipe, and the thread that did so.
         taken: (Nanos, ThreadId),
+        /// The time from which the bus had carried the packet before this one.
+        free: Nanos,
         carried: Carried,
         /// The time at which the server had told that the device has the packet, and the thread
         /// that did so.
@@ -330,12 +332,14 @@ pub fn parts(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<JourneyPart>> {
             story.moderated(back, told, known.1, [What::Back; 2]);
             story.processor(What::Back, known.1, told.handled, known.0);
         }
-        Road::ToEndpoint { ahead, taken, ref carried, known } => {
+        Road::ToEndpoint { ahead, taken, free, ref carried, known } => {
             roads.reach(journey.from)?;
             let queued = roads.wire.queued(carried)?.clamp(taken.0, carried.from.max(taken.0));
+            let turn = free.clamp(queued, carried.from.max(queued));
             story.push(What::Taken, journey.from, ahead, During::Pipe);
             story.processor(What::Taken, taken.1, ahead, queued);
-            story.goes(carried, queued);
+            story.waits(What::Taken, carried, (queued, turn));
+            story.goes(carried, turn);
             let told = story.ends(What::Back, carried, known.0);
             story.moderated(carried, told, known.1, [What::Back; 2]);
             story.processor(What::Back, known.1, told.handled, known.0);

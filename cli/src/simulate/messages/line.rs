@@ -3,7 +3,7 @@
 use super::Around;
 use super::beyond::{FarReader, FarTaken};
 use super::life::{Followed, Journey, Road};
-use super::wire::{Carried, Content, digest, frame_digest};
+use super::wire::{Apart, Carried, Content, Told, digest, frame_digest, length_digest};
 use crate::surroundings::clock_of;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{OUT_SLOTS, SLOTS};
@@ -12,9 +12,9 @@ use diapason_can::exchange::{
     ChannelReport, Departure, FdDeparture, FdReceivedFrame, ReceivedFrame,
 };
 use diapason_contract::can::names;
-use diapason_contract::network::{CAME, News};
+use diapason_contract::network::{Ask, BACK, CAME, News, SEND};
 use diapason_contract::sensor::Packet;
-use diapason_contract::sink::{DONE, PacketAnswer, PacketWrite, RECORDS as ANSWERS};
+use diapason_contract::sink::{DONE, PacketAnswer, PacketWrite};
 use diapason_contract::source::{MessageForm, PipeSource};
 use diapason_contract::threads::homes;
 use diapason_core::ThreadId;
@@ -36,6 +36,7 @@ const RECORDS: usize = 128;
 const REPORTS: u64 = 64;
 const REPORT: usize = size_of::<ChannelReport>();
 const THROUGH: usize = 16;
+const _: () = assert!(DONE == diapason_contract::network::DONE);
 /// Words of each pipe that are watched.
 pub const WORDS: usize = 3;
 /// A message that did not come within this time does not come any more.
@@ -62,7 +63,7 @@ enum Origin {
     Channel(CanBus, bool),
     /// A source whose messages bear times, and the place of the time in each.
     Source(&'static PipeSource, usize),
-    /// The endpoint of any device, which packets go to.
+    /// The endpoint of any device, which packets go to, or a network device, which frames go to.
     Sink(&'static PipeSource),
 }
 
@@ -84,7 +85,7 @@ pub struct Line {
     carried: VecDeque<Carried>,
     acknowledged: VecDeque<Carried>,
     records: VecDeque<Record>,
-    /// When the bus was free of the frame that was looked at last, and the ring of that message.
+    /// When the bus was free of the message that was looked at last, and the ring of that message.
     bus_free: Nanos,
     ring_free: Nanos,
     segments: [u16; 2],
@@ -107,12 +108,9 @@ impl Line {
                 MessageForm::Packet | MessageForm::Frame(_) => {
                     Origin::Source(source, pipe.shape.stamp?)
                 }
-                MessageForm::Written(_) => Origin::Sink(source),
-                // A picture and a run of blocks are many transfers, and the time of a frame to the
-                // device is not in it: only reports say how they come.
-                MessageForm::Picture(_) | MessageForm::Blocks(_) | MessageForm::SentFrame(_) => {
-                    return None;
-                }
+                MessageForm::Written(_) | MessageForm::SentFrame(_) => Origin::Sink(source),
+                // A picture and a run of blocks are many transfers: only reports say how they come.
+                MessageForm::Picture(_) | MessageForm::Blocks(_) => return None,
             },
             None => {
                 let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();
@@ -163,16 +161,17 @@ impl Line {
         }
     }
 
-    /// Returns the interrupter whose transfers are its messages, if it is of a source or a sink.
-    /// Frames are told from each other by the time in them: its place.
-    pub fn source(&self) -> Option<(u16, Option<usize>)> {
-        let stamp = match &self.kind {
-            Origin::Source(source, stamp) => {
-                matches!(source.form, MessageForm::Frame(_)).then_some(*stamp)
-            }
-            Origin::Channel(..) | Origin::Sink(_) => None,
+    /// Returns which transfers are its messages, if it is of a source or a sink, and how they are
+    /// told from each other.
+    pub fn source(&self) -> Option<(Told, Apart)> {
+        let (source, time) = match &self.kind {
+            Origin::Source(source, stamp) => (source, Apart::Time(*stamp)),
+            Origin::Sink(source) => (source, Apart::Length),
+            Origin::Channel(..) => return None,
         };
-        self.vector.filter(|_| self.bus().is_none()).zip(Some(stamp))
+        let is_frame = matches!(source.form, MessageForm::Frame(_) | MessageForm::SentFrame(_));
+        let from_device = self.way == PipeDirection::FromDevice;
+        Some(((self.vector?, from_device), if is_frame { time } else { Apart::Bytes }))
     }
 
     /// Returns the words that say how far its rings are. The core of its reader knows how far it is
@@ -240,8 +239,9 @@ impl Line {
     /// Answers to packets were told. A packet without one, and one that the device does not have,
     /// is lost.
     fn answered(&mut self, by: Deed, (old, new): (u64, u64), memory: &[u8]) {
-        for number in old.max(new.saturating_sub(ANSWERS as u64))..new {
-            let Some((written, status)) = answer(memory, number) else { continue };
+        let Origin::Sink(source) = self.kind else { return };
+        for number in old.max(new.saturating_sub(source.attributes.slots as u64))..new {
+            let Some((written, status)) = answer(memory, source, number) else { continue };
             let is_it = |record: &Record| {
                 let made = record.message.is_some_and(|message| message.is_made_at(written));
                 made && record.known.is_none()
@@ -265,14 +265,17 @@ impl Line {
         };
         // A slot that was overwritten meanwhile would belong to another life.
         let first = old.max(new.saturating_sub(slots as u64));
-        self.records.extend((first..new).map(|number| {
+        let records = (first..new).map(|number| {
             let place = (number % slots as u64) as usize;
             let message = match (&self.kind, self.way) {
                 (Origin::Source(source, _), _) => match source.form {
                     MessageForm::Frame(_) => frame(memory, place),
                     _ => packet(memory, place),
                 },
-                (Origin::Sink(_), _) => written(memory, place),
+                (Origin::Sink(source), _) => match source.form {
+                    MessageForm::SentFrame(_) => sent_frame(memory, place),
+                    _ => written(memory, place),
+                },
                 (Origin::Channel(_, fd), PipeDirection::FromDevice) => {
                     arrival(memory, place, *fd).map(Followed::Frame)
                 }
@@ -288,7 +291,10 @@ impl Line {
                 looked: Nanos::ZERO,
                 known: None,
             }
-        }));
+        });
+        // Not all that a writer of frames asks for is a frame.
+        let is_sink = matches!(self.kind, Origin::Sink(_));
+        self.records.extend(records.filter(|record| record.message.is_some() || !is_sink));
     }
 
     /// Takes over what a reader on another core has taken.
@@ -312,7 +318,7 @@ impl Line {
             };
             let record = self.records.pop_front_if(over)?;
             let (journey, left) = match (&self.kind, self.way) {
-                // The next packet is not begun before this one has ended.
+                // Until then a packet may keep back the next one.
                 (Origin::Sink(_), _) => (self.written(&record), record.known),
                 (_, PipeDirection::ToDevice) => (self.sent(&record), record.taken),
                 (_, PipeDirection::FromDevice) => (self.came(&record), record.taken),
@@ -357,7 +363,8 @@ impl Line {
         let carried = found(&mut self.carried, is_it)?;
         let from = record.put.0;
         let ahead = self.ring_free.clamp(from, taken.0.max(from));
-        Some((from, known.0, Road::ToEndpoint { ahead, taken, carried, known }))
+        let free = std::mem::replace(&mut self.bus_free, carried.to);
+        Some((from, known.0, Road::ToEndpoint { ahead, taken, free, carried, known }))
     }
 
     fn sent(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
@@ -430,7 +437,10 @@ fn rings(system: &System, pipe: &PipeSpec, kind: &Origin) -> Option<[u16; 2]> {
     match (pipe.way, kind) {
         (_, Origin::Source(source, _)) => Some([named(source.pipe.0)?, u16::MAX]),
         (_, Origin::Sink(source)) => {
-            let MessageForm::Written((writes, _)) = source.form else { return None };
+            let writes = match source.form {
+                MessageForm::Written((writes, _)) => writes,
+                form => form.places()?.returned.0,
+            };
             Some([named(writes)?, named(source.pipe.0)?])
         }
         (way, Origin::Channel(_, fd)) => {
@@ -520,12 +530,31 @@ fn written(memory: &[u8], place: usize) -> Option<Followed> {
     Some(Followed::Packet { made, length, digest: digest(data) })
 }
 
-/// Returns which packet an answer is to, by the time at which it was written, and its status.
-fn answer(memory: &[u8], number: u64) -> Option<(Nanos, u32)> {
-    let place = (number % ANSWERS as u64) as usize;
-    let record = record(memory, place, size_of::<PacketAnswer>())?;
-    let status = record.get(offset_of!(PacketAnswer, status)..)?.first_chunk()?;
-    Some((Nanos(u64::from_le_bytes(*record.first_chunk()?)), u32::from_le_bytes(*status)))
+/// Returns the frame of a record to a network device, if it is of one.
+fn sent_frame(memory: &[u8], place: usize) -> Option<Followed> {
+    let record = record(memory, place, size_of::<Ask>())?;
+    let half = |at: usize| Some(u16::from_le_bytes(*record.get(at..)?.first_chunk()?));
+    let bytes = half(offset_of!(Ask, bytes))?;
+    let made = u64::from_le_bytes(*record.get(offset_of!(Ask, written)..)?.first_chunk()?);
+    let (made, digest) = (Nanos(made), length_digest(bytes.into()));
+    let message = Followed::Packet { made, length: bytes.into(), digest };
+    (half(offset_of!(Ask, what))? == SEND).then_some(message)
+}
+
+/// Returns which message an answer of a sink is to, by the time at which it was written, and its
+/// status.
+fn answer(memory: &[u8], sink: &PipeSource, number: u64) -> Option<(Nanos, u32)> {
+    let place = (number % sink.attributes.slots as u64) as usize;
+    let is_frame = matches!(sink.form, MessageForm::SentFrame(_));
+    let (length, written, status) = match is_frame {
+        true => (size_of::<News>(), offset_of!(News, time), offset_of!(News, status)),
+        false => (size_of::<PacketAnswer>(), 0, offset_of!(PacketAnswer, status)),
+    };
+    let record = record(memory, place, length)?;
+    let half = |at: usize| Some(u32::from_le_bytes(*record.get(at..)?.first_chunk()?));
+    let time = u64::from_le_bytes(*record.get(written..)?.first_chunk()?);
+    let is_answer = !is_frame || half(offset_of!(News, what))? == BACK;
+    is_answer.then_some((Nanos(time), half(status)?))
 }
 
 /// Returns the frame of a record to a device.

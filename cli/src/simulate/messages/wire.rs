@@ -78,9 +78,22 @@ pub struct ObservedController {
     flows: BTreeMap<Place, Flow>,
     interrupts: VecDeque<InterruptMessage>,
     carried: Vec<Carried>,
-    /// Interrupters of sources and of the sink: each of their transfers is a message. Frames from
-    /// a network device are told from each other by the time in them, which has this place.
-    sources: BTreeMap<u16, Option<usize>>,
+    /// Interrupters of sources and sinks, and whether transfers come from the device: each of these
+    /// is a message.
+    sources: BTreeMap<Told, Apart>,
+}
+
+/// The interrupter that tells of transfers, and whether they come from their device.
+pub type Told = (u16, bool);
+
+/// How the messages of a source or sink are told from each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Apart {
+    Bytes,
+    /// By the time in each, which has this place, and by their length.
+    Time(usize),
+    /// By their length, and by their order.
+    Length,
 }
 
 fn span(packet: &BusPacket) -> (Nanos, Nanos) {
@@ -103,18 +116,30 @@ pub fn frame_digest(time: [u8; 8], length: usize) -> u64 {
     digest(&[time, (length as u64).to_le_bytes()].concat())
 }
 
-/// Returns the number of what a transfer carried: of a frame with a time at this place, or of any
-/// message.
-fn told_apart(data: &[u8], stamp: Option<usize>) -> u64 {
-    let time = stamp.and_then(|stamp| data.get(stamp..)?.first_chunk());
-    time.map_or_else(|| digest(data), |time| frame_digest(*time, data.len()))
+/// Returns the number that all messages of this length have which are told apart by it.
+#[must_use]
+pub fn length_digest(length: usize) -> u64 {
+    frame_digest([0; 8], length)
+}
+
+impl Apart {
+    /// Returns the number of what a transfer carried.
+    fn number(self, data: &[u8]) -> u64 {
+        match self {
+            Apart::Bytes => digest(data),
+            Apart::Time(stamp) => {
+                let time = data.get(stamp..).and_then(|rest| rest.first_chunk());
+                time.map_or_else(|| digest(data), |time| frame_digest(*time, data.len()))
+            }
+            Apart::Length => length_digest(data.len()),
+        }
+    }
 }
 
 impl ObservedController {
-    /// Returns a controller at which transfers that these interrupters report are messages, with
-    /// the place of the time in each frame.
+    /// Returns a controller at which transfers that these interrupters tell of are messages.
     #[must_use]
-    pub fn new(sources: BTreeMap<u16, Option<usize>>) -> ObservedController {
+    pub fn new(sources: BTreeMap<Told, Apart>) -> ObservedController {
         ObservedController { sources, ..ObservedController::default() }
     }
 
@@ -149,7 +174,7 @@ impl ObservedController {
                             self.ended(place, transfer, data, code);
                         }
                         EndpointKind::InterruptIn | EndpointKind::InterruptOut => {
-                            match self.sources.contains_key(&transfer.vector) {
+                            match self.sources.contains_key(&told(transfer)) {
                                 true => self.ended(place, transfer, data, code),
                                 false => drop(self.open.remove(&place)),
                             }
@@ -169,16 +194,15 @@ impl ObservedController {
             let (from, to) = span(&packet);
             flow.parts.push_back((packet.bytes as usize, from, to));
         }
-        let source = self.sources.get(&transfer.vector).copied();
-        let is_whole = source.is_some();
-        if is_whole && !transfer.kind.is_in() && code != Completion::Success {
+        let source = self.sources.get(&told(transfer)).copied();
+        if source.is_some() && !transfer.kind.is_in() && code != Completion::Success {
             // The device does not have it.
             flow.parts.clear();
             return;
         }
-        let whole = match gs_usb::passing(place.1, data) {
-            _ if is_whole => Some(Content::Packet(told_apart(data, source.flatten()))),
-            passing => passing.map(Content::Command),
+        let whole = match source {
+            Some(apart) => Some(Content::Packet(apart.number(data))),
+            None => gs_usb::passing(place.1, data).map(Content::Command),
         };
         if let Some(what) = whole {
             let ends = flow.parts.front().zip(flow.parts.back());
@@ -223,7 +247,7 @@ impl ObservedController {
     }
 
     /// Returns when the first packet with a message was on the bus to which its device said "not
-    /// now", since the message was queued.
+    /// now", since no other one of its endpoint was before it.
     pub fn refused(&self, carried: &Carried, queued: Nanos) -> Option<(Nanos, Nanos)> {
         let mut packets = within(self.on_its_bus(carried.place)?, span, queued, carried.from);
         let refused = packets
@@ -309,6 +333,11 @@ fn during<'p>(packets: &[&'p BusPacket], pair: &[Nanos]) -> Option<&'p BusPacket
     last.iter().copied().find(|packet| covers(span(packet), pair))
 }
 
+/// Returns how a transfer is told.
+const fn told(transfer: &TransferRecord) -> Told {
+    (transfer.vector, transfer.kind.is_in())
+}
+
 /// Returns whether packets of this kind of endpoint can carry messages of pipes.
 fn is_carrier(kind: EndpointKind) -> bool {
     !matches!(kind, EndpointKind::Control) && !kind.is_isochronous()
@@ -386,7 +415,7 @@ mod tests {
     /// Returns a controller whose interrupter 3 is that of a sink, after the packet 7 to it. That
     /// packet was offered twice, and taken at last or not.
     fn written(code: Completion) -> ObservedController {
-        let mut wire = ObservedController::new(BTreeMap::from([(3, None)]));
+        let mut wire = ObservedController::new(BTreeMap::from([((3, false), Apart::Bytes)]));
         let kind = EndpointKind::InterruptOut;
         let part = |start, end, outcome| BusPacket { kind, outcome, ..packet(start, end, 2) };
         let (not_now, moved) = (PacketOutcome::Nak, PacketOutcome::Moved);
@@ -424,7 +453,7 @@ mod tests {
     /// from the first packet to the last.
     #[test]
     fn a_frame_is_known_by_the_time_in_it() {
-        let mut wire = ObservedController::new(BTreeMap::from([(3, Some(4))]));
+        let mut wire = ObservedController::new(BTreeMap::from([((3, true), Apart::Time(4))]));
         let kind = EndpointKind::BulkIn;
         let part = |start, end, bytes| BusPacket { kind, bytes, ..packet(start, end, 5) };
         let mut data = vec![0; 600];

@@ -6,7 +6,7 @@
 //! as a text of twelve hexadecimal digits.
 
 use super::cdc::{Notice, Notices, TO_INTERFACE, data_of, functional};
-use super::flow::{Errand, Lane, Span};
+use super::flow::{Errand, LANE_ROOM, Lane, Span};
 use super::{Class, Completion, Landed, Request, TransferFault};
 use crate::Setup;
 use crate::context::EndpointKind;
@@ -20,6 +20,8 @@ pub const FRAME_MAX: u32 = 1514;
 pub const FRAME_HEAD: u32 = 14;
 /// Transfers of a direction that are pending at once.
 pub const DEPTH: usize = 32;
+/// Frames to the device that there is always room for: each may have an empty packet behind it.
+pub const SENT_MAX: usize = LANE_ROOM / 2;
 const CLASS: [u8; 2] = [2, 6];
 /// Descriptor of the class that says which text is the address, and how long frames are.
 const ETHERNET: u8 = 15;

@@ -46,7 +46,7 @@ pub(crate) trait Kind<P: Platform>: Send + 'static {
         let _ = found;
     }
 
-    /// Returns whether an event is a message for a pipe.
+    /// Returns whether an event is a message for a pipe, or the end of one.
     fn is_message(event: &<Self::Class as Class>::Event<'_>) -> bool {
         let _ = event;
         false
@@ -58,6 +58,11 @@ pub(crate) trait Kind<P: Platform>: Send + 'static {
     /// Serves the clients' requests to the class; there may be no class.
     fn attend(&mut self, class: Option<&mut Self::Class>, now: Nanos) {
         let _ = (class, now);
+    }
+
+    /// Returns how many requests it took since the last call that are work for a message each.
+    fn take_asks(&mut self) -> u32 {
+        0
     }
 
     /// Returns when clients' wishes are due.

@@ -103,7 +103,7 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
     }
 
     fn take_messages(&mut self) -> u32 {
-        core::mem::take(&mut self.messages)
+        core::mem::take(&mut self.messages) + self.kind.take_asks()
     }
 
     fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {

@@ -7,7 +7,7 @@ use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::network::{
     Ask, BACK, BEGIN, BEGUN, CAME, DONE, DROPPED, FROM, FrameNames, GONE, LEND, LOST_BEFORE,
-    NONSENSE, News, OPENED, OUTSIDE, RECORDS, SEND, SINK, SLOTS, SOURCE, STATE, TO,
+    NONSENSE, News, OPENED, OUTSIDE, RECORDS, SEND, SINK, SLOTS, SOURCE, STATE, TO, UNDER_WAY,
 };
 use diapason_contract::settings::SERVES;
 use diapason_contract::source::{MessageShape, SHAPES, SOURCES};
@@ -221,6 +221,32 @@ fn a_frame_that_is_written_is_answered_with_its_times_and_judged() {
     piped.send(6, 60, later);
     piped.machine.run(PERIOD);
     assert_eq!(with(&piped.news(), OUTSIDE), 1, "nobody writes tomorrow");
+}
+
+/// The plan counts each frame that goes as two messages of the bottom half, and as many under way
+/// as the server has room for.
+#[test]
+fn all_frames_that_there_is_room_for_are_taken_at_once_and_each_is_work_twice() {
+    let full = 512;
+    let sent = |bytes: u16, count: u32| {
+        let mut piped = Piped::new(SEND, 600, Adapter::default());
+        piped.machine.messages = 0;
+        for slot in 0..count {
+            let ask = Ask { slot, what: SEND, bytes, written: now().0 };
+            piped.end.asks.push(&ask).unwrap();
+        }
+        piped.machine.ask();
+        let taken = piped.machine.messages;
+        piped.machine.run(Nanos::from_millis(100));
+        let back: Vec<News> = piped.news().into_iter().filter(|it| it.what == BACK).collect();
+        assert_eq!(back.len(), count as usize);
+        let done = back.iter().filter(|news| news.status == DONE).count() as u32;
+        (taken, done, piped.machine.messages)
+    };
+    let room = UNDER_WAY as u32;
+    assert_eq!(sent(full, room), (room, room, 2 * room), "each has an empty packet behind it");
+    assert_eq!(sent(full, room + 1), (room + 1, room, 2 * room + 1));
+    assert_eq!(sent(60, room), (room, room, 2 * room));
 }
 
 /// A reader that begins has all slots lent, whatever an end asked for before.

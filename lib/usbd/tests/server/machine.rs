@@ -25,6 +25,8 @@ pub struct Machine {
     steady: Option<u16>,
     /// Visits that found something due in the steady branch.
     pub visits: u32,
+    /// Messages that branches handled.
+    pub messages: u32,
     /// The thread that manages learns only at its own looks of times that bottom halves set, as in
     /// the real server. Otherwise it knows them at once.
     pub sleeps: bool,
@@ -63,7 +65,9 @@ impl Machine {
         let server = UsbServer::open(&ground, offers, &told, Nanos::ZERO).expect("it starts");
         let bells = server.bells();
         let (given, steady, visits, sleeps, wake) = (Vec::new(), None, 0, false, Nanos::ZERO);
-        let mut machine = Machine { server, ground, bells, given, steady, visits, sleeps, wake };
+        let messages = 0;
+        let mut machine =
+            Machine { server, ground, bells, given, steady, visits, sleeps, wake, messages };
         machine.run(Nanos::from_millis(20));
         machine
     }
@@ -77,6 +81,7 @@ impl Machine {
         let rung = self.bells.iter().enumerate();
         let rung = rung.filter(|(bell, _)| attended.fresh >> bell & 1 != 0);
         self.given.extend(rung.map(|(_, name)| *name));
+        self.messages += attended.messages;
         attended.posts
     }
 

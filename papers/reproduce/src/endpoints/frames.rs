@@ -1,5 +1,5 @@
 //! The pipe from a USB network device: 10,000 frames a second beside a CAN channel and three tasks.
-//! Pipes from and to one such device: 2,000 frames a second come, and 200 go.
+//! Pipes from and to one such device: 2,000 frames a second come, and 1,000 go.
 
 use super::{Bench, Measured, NOTICED, rings};
 use crate::report::Row;

@@ -54,7 +54,7 @@ impl Going {
         let work = Key::new(self.frames.source().message);
         let mut jobs = thread::periodic(time::now(), period, period);
         loop {
-            self.frames.settle();
+            self.frames.hear(&mut |_| {});
             // Frames that find no device, or no place, wait in the pipes of their sockets.
             if self.frames.is_ready()
                 && let Some((frame, bytes)) = time::work_of(work, || self.take())

@@ -1,6 +1,7 @@
 //! Packets with their answers, and acknowledgements.
 
 use super::*;
+use diapason_contract::network::{BEGIN, SINK, STATE};
 use diapason_contract::sink::FAILED;
 
 /// Returns the pipe of an endpoint with packets that were written at these times.
@@ -77,4 +78,40 @@ fn an_acknowledgement_that_comes_too_late_is_of_another_message() {
     assert_eq!(taken(7, 10).map(|back| back.over), Some(Nanos(10)));
     assert_eq!(taken(7, 25).map(|back| back.over), None);
     assert_eq!(taken(8, 25).map(|back| back.over), Some(Nanos(20)));
+}
+
+/// Returns the memory of a pipe with records of so many bytes, which have these fields: where each
+/// is, its bytes, and its value.
+fn memory<const N: usize>(length: usize, all: &[[(usize, usize, u64); N]]) -> Vec<u8> {
+    let mut memory = vec![0; RECORDS];
+    for fields in all {
+        let mut record = vec![0; length];
+        for (at, bytes, value) in fields {
+            record[*at..at + bytes].copy_from_slice(&value.to_le_bytes()[..*bytes]);
+        }
+        memory.extend(record);
+    }
+    memory
+}
+
+/// The records of a writer of frames and the answers to them have another form than packets.
+#[test]
+fn a_frame_is_known_by_its_own_answer_and_other_news_answer_nothing() {
+    let ask = |what: u16, written| {
+        [(offset_of!(Ask, what), 2, what.into()), (offset_of!(Ask, written), 8, written)]
+    };
+    let mut line = Line { kind: Origin::Sink(&SINK), ..written(&[]) };
+    let by = (Nanos(12), ThreadId::new(0));
+    line.changed(0, by, (0, 2), &memory(size_of::<Ask>(), &[ask(BEGIN, 0), ask(SEND, 10)]));
+    let numbers: Vec<u64> = line.records.iter().map(|record| record.number).collect();
+    assert_eq!(numbers, [2], "a writer that begins writes no frame");
+    let news = |what: u32, time| {
+        [(offset_of!(News, what), 4, what.into()), (offset_of!(News, time), 8, time)]
+    };
+    let told = memory(size_of::<News>(), &[news(STATE, 10), news(BACK, 11), news(BACK, 10)]);
+    let known = |line: &Line| line.records.front().is_some_and(|record| record.known.is_some());
+    line.changed(2, by, (0, 2), &told);
+    assert!(!known(&line));
+    line.changed(2, by, (2, 3), &told);
+    assert!(known(&line));
 }

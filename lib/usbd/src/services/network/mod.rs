@@ -15,18 +15,18 @@ use crate::told::Pipes;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::network::{
     BEGUN, CONNECTED, DONE, FRAME_MAX, FROM, GONE, HOME, News, OPENED, QUEUED, SLOT_BYTES, SLOTS,
-    STATE, TO,
+    STATE, TO, UNDER_WAY,
 };
 use diapason_contract::source::{PipeSource, is_used};
 use diapason_contract::threads::ServiceKind;
-use diapason_usb::class::cdc_ecm::{self, DEPTH, Ethernet, NetworkEvent};
+use diapason_usb::class::cdc_ecm::{self, DEPTH, Ethernet, NetworkEvent, SENT_MAX};
 use incoming::Incoming;
 use outgoing::Outgoing;
 
 // The class takes what clients may give.
 const _: () = assert!(FRAME_MAX == cdc_ecm::FRAME_MAX as usize);
-// The plan counts as many transfers as the driver keeps queued.
-const _: () = assert!(QUEUED == DEPTH);
+// The plan counts as many transfers as the driver keeps queued, and no frame more than it takes.
+const _: () = assert!(QUEUED == DEPTH && UNDER_WAY <= SENT_MAX as u64);
 // A slot is a bit, and those of the other direction are places behind it.
 const _: () = assert!(SLOTS <= u128::BITS && SLOTS <= SECOND);
 
@@ -164,7 +164,9 @@ impl<P: Platform> Kind<P> for Network<P> {
     type Class = Ethernet;
 
     const NAME: &'static str = "a network device";
-    const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 4 }];
+    /// An empty packet behind each other transfer that is queued, and what is no frame.
+    const MEMORY: &'static [Shape] =
+        &[Shape { bytes: 0, count: QUEUED as u8 / 2 }, Shape { bytes: 64, count: 4 }];
 
     fn find(&self, found: &Found<'_>, _: Nanos) -> Option<Ethernet> {
         Ethernet::find(&found.set)
@@ -214,6 +216,10 @@ impl<P: Platform> Kind<P> for Network<P> {
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.attend(clients, class, state, now);
         }
+    }
+
+    fn take_asks(&mut self) -> u32 {
+        self.outgoing.as_mut().map_or(0, Outgoing::take_asks)
     }
 
     fn next_wake(&self) -> Nanos {

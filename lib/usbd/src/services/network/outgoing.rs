@@ -38,6 +38,8 @@ pub(super) struct Outgoing {
     /// The frames that go, by their slots.
     begun: [Begun; SLOTS as usize],
     judge: Judge,
+    /// Frames that the writer gave since somebody asked.
+    given: u32,
 }
 
 impl Outgoing {
@@ -54,6 +56,7 @@ impl Outgoing {
             left: 0,
             begun: [Begun::default(); SLOTS as usize],
             judge: Judge::of(&SINK, pipes),
+            given: 0,
         })
     }
 
@@ -62,6 +65,12 @@ impl Outgoing {
         // A writer that lets more wait than there is room for loses some.
         let _ = self.news.push(news);
         clients.ring(self.bell);
+    }
+
+    /// Returns how many frames the writer gave since the last call. Each is work for the server,
+    /// besides its end.
+    pub const fn take_asks(&mut self) -> u32 {
+        core::mem::replace(&mut self.given, 0)
     }
 
     /// Notes that a device is open.
@@ -121,7 +130,10 @@ impl Outgoing {
         while let Some(ask) = self.asks.pop() {
             if ask.what == BEGIN {
                 self.tell(clients, &begun(state, now));
-            } else if let Err(status) = self.send(class.as_deref_mut(), &ask, now) {
+                continue;
+            }
+            self.given += 1;
+            if let Err(status) = self.send(class.as_deref_mut(), &ask, now) {
                 // The owner has not changed.
                 let news = self.fate((ask.slot, status), state, now);
                 self.tell(clients, &news);
