@@ -200,7 +200,10 @@ fn network(random: &mut Random) -> Gadget {
         return Gadget::Network(spread(random, 5, 200));
     }
     let writes = random.one_in(2);
-    let every = random.pick(if writes { &[5_000, 10_000, 20_000] } else { &[200, 500, 1_000] });
+    let every = random.pick(match writes {
+        true => &[1_000, 2_000, 5_000, 10_000, 20_000][..],
+        false => &[200, 500, 1_000],
+    });
     let both = writes && random.one_in(2);
     Gadget::Frames(
         FramePipe { every, writes, both, datagrams: false },

@@ -304,14 +304,19 @@ fn ended(
     // A bottom half serves VCPUs of its own core.
     let served = if on > 0 { "usb-manage" } else { &*seat };
     // Both cameras have the works of the first one.
-    let works = match name {
+    let mut works = match name {
         "camera1" => String::new(),
         _ => work(&format!("usbd.{name}"), half * 1_000) + &work(&format!("{name}.message"), takes),
     };
+    // Several frames may be under way to a network device.
+    let sends = name == "network" && writes;
+    if sends {
+        works += &work("usbd.network.message", 2_000);
+    }
     // Some hear of an interrupt, and look after their pace. That of a disk hears asks besides.
     let every = match name {
         "camera" | "camera1" => "240us",
-        "network" if !more.is_empty() => "30us",
+        "network" if sends => "30us",
         "disk" | "network" => "60us",
         _ => "990us",
     };
@@ -337,9 +342,8 @@ fn heard(pipe: FramePipe, samples: DrawnSamples) -> String {
         "\n[[pipe]]\nname = \"network-heard\"\nfrom = \"{device}\"\n\
          reader = \"network-watch\"\n{messages}\nwork = \"{declared}ns\"\n\
          \n[[process]]\nname = \"network-watch\"\n{program}\npriority = 30\nvcpu = \"{HEARS}\"\n\
-         {}{}{sockets}",
-        vcpu(HEARS, server, &format!("replenishments = {replenishments}\n")),
-        work("usbd.network.message", 2_000)
+         {}{sockets}",
+        vcpu(HEARS, server, &format!("replenishments = {replenishments}\n"))
     )
 }
 
