@@ -9,7 +9,7 @@
 
 mod commands;
 
-use commands::{BYTES, Fate, Output, Unwritten};
+use commands::{BYTES, Fate, Output};
 use diapason_rt::{Arguments, Errno, entry, log};
 use diapason_usblib::network::{DONE, DROPPED, FramePlace, FrameWriter, News, NotSent};
 
@@ -32,11 +32,7 @@ fn fate(news: &News) -> Fate {
 }
 
 impl Output for Frames {
-    fn write(
-        &mut self,
-        command: &[u8; BYTES],
-        tell: &mut dyn FnMut(Fate),
-    ) -> Result<(), Unwritten> {
+    fn write(&mut self, command: &[u8; BYTES], tell: &mut dyn FnMut(Fate)) -> Result<(), Fate> {
         let mut head = [0xff; HEAD];
         let fill = |place: &FramePlace<'_>| {
             head[6..12].copy_from_slice(&place.address);
@@ -46,8 +42,8 @@ impl Output for Frames {
         };
         let written = self.0.write_hearing(HEAD + BYTES, fill, &mut |news| tell(fate(news)));
         written.map_err(|why| match why {
-            NotSent::NoDevice => Unwritten::NoDevice,
-            NotSent::Full | NotSent::Length => Unwritten::Full,
+            NotSent::NoDevice => Fate::Gone,
+            NotSent::Full | NotSent::Length => Fate::Failed,
         })
     }
 

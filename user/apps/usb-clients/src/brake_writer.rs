@@ -9,7 +9,7 @@
 
 mod commands;
 
-use commands::{BYTES, Fate, Output, Unwritten};
+use commands::{BYTES, Fate, Output};
 use diapason_rt::{Arguments, Errno, entry, log};
 use diapason_usblib::sink::{DONE, GONE, PacketAnswer};
 use diapason_usblib::{UsbWriter, usb_open_to};
@@ -28,13 +28,9 @@ fn fate(answer: &PacketAnswer) -> Fate {
 }
 
 impl Output for Packets {
-    fn write(
-        &mut self,
-        command: &[u8; BYTES],
-        tell: &mut dyn FnMut(Fate),
-    ) -> Result<(), Unwritten> {
+    fn write(&mut self, command: &[u8; BYTES], tell: &mut dyn FnMut(Fate)) -> Result<(), Fate> {
         let written = self.0.write_hearing(command, &mut |answer| tell(fate(answer)));
-        written.map_err(|_| Unwritten::Full)
+        written.map_err(|_| Fate::Failed)
     }
 
     fn hear(&mut self, tell: &mut dyn FnMut(Fate)) {

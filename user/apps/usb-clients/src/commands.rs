@@ -9,20 +9,14 @@ pub const BYTES: usize = 64;
 /// Commands that are written and not answered, at most.
 const OPEN: usize = 16;
 
-/// The fate of a command that was written.
+/// The fate of a command.
 pub enum Fate {
     /// The device has it, as the server knew at this time in ns.
     Done(u64),
     /// There was no device.
     Gone,
-    /// The device did not take it.
+    /// The device did not take it, or there was no room for it.
     Failed,
-}
-
-/// Why a command was not written.
-pub enum Unwritten {
-    NoDevice,
-    Full,
 }
 
 /// The pipe to the device. Its answers come in the order of what was written.
@@ -30,9 +24,8 @@ pub trait Output {
     /// Writes a command, and tells the fates that it learns of.
     ///
     /// # Errors
-    /// Nothing was written.
-    fn write(&mut self, command: &[u8; BYTES], tell: &mut dyn FnMut(Fate))
-    -> Result<(), Unwritten>;
+    /// Nothing was written, and that is the fate of the command.
+    fn write(&mut self, command: &[u8; BYTES], tell: &mut dyn FnMut(Fate)) -> Result<(), Fate>;
 
     /// Tells the fates that have come. Does not wait.
     fn hear(&mut self, tell: &mut dyn FnMut(Fate));
@@ -100,8 +93,8 @@ impl OpenCommands {
                 self.gauge.passed(&message, place + 1);
                 self.put(message);
             }
-            Err(Unwritten::NoDevice) => self.had_no_device(&message),
-            Err(Unwritten::Full) => {}
+            Err(Fate::Gone) => self.had_no_device(&message),
+            Err(_) => {}
         }
     }
 }
