@@ -9,6 +9,11 @@ use diapason_state::plain;
 pub const PROGRAM: &str = "netd";
 /// Bytes of the stack of each thread of `netd`.
 pub const STACK: u64 = 64 << 10;
+/// A `netd` that drives a card makes two threads, an event for its interrupts, and the lock of what
+/// one thread gives the other.
+pub const THREADS: usize = 2;
+pub const EVENTS: usize = 1;
+pub const SEMAPHORES: usize = 1;
 /// The adapter that it drives: class, vendor and product.
 pub const ADAPTER: (u32, u16, u16) = (0x02_0000, 0x8086, 0x10d3);
 /// Most adapters of a host.
@@ -358,6 +363,8 @@ pub struct SocketTerms {
     pub mac: [u8; 6],
     /// The most frames that wait.
     pub quota: u16,
+    /// The most bytes of the payload of a datagram that it sends.
+    pub bytes: u16,
     /// The place where datagrams go, if the socket sends.
     pub peer: Option<Peer>,
     /// Whether the server looks for frames to send by itself, and nobody tells it of any.
@@ -369,6 +376,10 @@ const POLLED: u64 = 1 << 5;
 /// The bit that says that frames have a tag, and the place of the priority in it.
 const TAGGED: u64 = 1 << 1;
 const PRIORITY: u32 = 2;
+/// The place of the bytes of a payload, and the bits of their number.
+const BYTES_AT: u32 = 48;
+const BYTES: u64 = 0x7ff;
+const _: () = assert!(PAYLOAD_MAX <= BYTES);
 
 /// Words of a socket in the setting.
 const TERMS: usize = 5;
@@ -398,11 +409,12 @@ impl SocketTerms {
         let flags = (self.adapter as u64) << 8 | polled | tag | self.real_time as u64;
         let number = own << 32 | (self.port as u64) << 16 | flags;
         let mac = (self.quota as u64) << 48 | of_mac(self.mac);
+        let sent = (self.bytes as u64 & BYTES) << BYTES_AT;
         let (to, by) = match self.peer {
-            None => (0, 0),
+            None => (sent, 0),
             Some(peer) => {
                 let address = u32::from_be_bytes(peer.address) as u64;
-                (1 << 63 | address << 16 | peer.port as u64, of_mac(peer.mac))
+                (1 << 63 | sent | address << 16 | peer.port as u64, of_mac(peer.mac))
             }
         };
         [self.name.0, number, mac, to, (self.number as u64) << 48 | by]
@@ -420,6 +432,7 @@ impl SocketTerms {
             address: ((own >> 32) as u32).to_be_bytes(),
             mac: to_mac(*mac),
             quota: (mac >> 48) as u16,
+            bytes: (to >> BYTES_AT & BYTES) as u16,
             is_polled: own & POLLED != 0,
             peer: (to >> 63 != 0).then(|| Peer {
                 address: ((to >> 16) as u32).to_be_bytes(),
@@ -467,11 +480,12 @@ mod tests {
             address: [10, 0, 0, 255],
             mac: [0xfe, 1, 2, 3, 4, 0xff],
             quota: 128,
+            bytes: PAYLOAD_MAX as u16,
             peer: Some(peer),
             is_polled: true,
         };
         let second = SocketTerms { peer: None, real_time: false, number: 0, port: 1, ..first };
-        let second = SocketTerms { priority: None, is_polled: false, ..second };
+        let second = SocketTerms { priority: None, is_polled: false, bytes: 1, ..second };
         let words = [first.words(), second.words()].concat();
         assert!(SocketTerms::all(&words).eq([first, second]));
         let rest = SocketTerms { port: REST, ..second };

@@ -15,6 +15,10 @@ pub const BUFFERS: u64 = PLACE;
 pub const LINKS: usize = 4;
 /// The program that serves a link by the debug capability of a controller.
 pub const TARGET: &str = "dbcd";
+/// Bytes of its stack, of its heap, and the lock of that heap.
+pub const TARGET_STACK: u64 = 16 << 10;
+pub const TARGET_HEAP: u64 = 4 << 10;
+pub const TARGET_SEMAPHORES: usize = 1;
 /// The semaphore that a USB server gives when the debug capability of its controller may be
 /// enabled.
 /// The program that drives the capability waits for it if its second argument is not 0.
@@ -33,6 +37,17 @@ pub const PATIENCE: &str = "patience";
 
 /// The setting of a program at which a flow begins: the label that its messages have.
 pub const LABEL: &str = "label";
+/// The setting of a server of links: the most bytes of a message that each link takes, by the
+/// number of the link. It follows from the flows over its cable; 0 says that it has none.
+pub const LONGEST: &str = "link-longest";
+
+/// Returns the most bytes of a message that the link with this number takes.
+#[must_use]
+pub fn longest(words: &[u64], link: usize) -> u32 {
+    let said = words.get(link).and_then(|bytes| u32::try_from(*bytes).ok());
+    said.filter(|bytes| *bytes > 0).unwrap_or(MESSAGE_MAX as u32)
+}
+
 /// Programs that write the labels of flows into messages, and keep the label of a message that they
 /// answer.
 pub const LABELLING: [&str; 3] = ["link-ping", "link-detour", crate::routes::PROGRAM];
@@ -56,7 +71,7 @@ pub const SEND: u32 = 1;
 pub const DONE: u32 = 0;
 /// In [`Done::status`]: nobody took it, or it was lost.
 pub const DROPPED: u32 = 1;
-/// In [`Done::status`]: no such memory.
+/// In [`Done::status`]: no such memory, or a message that is longer than its flow says.
 pub const NONSENSE: u32 = 2;
 
 /// The pipes of asks and of answers, and the semaphore that is given after asks, by the number of
@@ -104,12 +119,34 @@ plain! {
 
 impl Ask {
     /// Returns whether it names memory that exists, and that one block of a controller can
-    /// describe. The memory has `length` bytes from `base` on, as devices count.
+    /// describe, and no message with more than `longest` bytes. The memory has `length` bytes from
+    /// `base` on, as devices count.
     #[must_use]
-    pub fn is_sane(&self, base: u64, length: u64) -> bool {
+    pub fn is_sane(&self, (base, length): (u64, u64), longest: u32) -> bool {
         let (at, bytes) = (u64::from(self.place) * UNIT as u64, u64::from(self.bytes));
         let inside = at + bytes <= length && bytes > 0;
         let whole = (base + at) % MESSAGE_MAX as u64 + bytes <= MESSAGE_MAX as u64;
-        self.what <= SEND && inside && whole
+        let fits = self.what == FILL || self.bytes <= longest;
+        self.what <= SEND && inside && whole && fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_message_is_longer_than_the_longest_flow_of_its_link() {
+        let words = [512, 0];
+        assert_eq!([0, 1, 2].map(|link| longest(&words, link)), [512, 65_536, 65_536]);
+        let memory = (1 << 20, 8 * UNIT as u64);
+        let ask = |what, bytes| Ask { what, place: 2, bytes, quiet: 0 };
+        assert!(ask(SEND, 512).is_sane(memory, 512));
+        assert!(!ask(SEND, 513).is_sane(memory, 512));
+        // Memory that is lent may be larger: the neighbour's messages end where they end.
+        assert!(ask(FILL, 1_024).is_sane(memory, 512));
+        assert!(ask(SEND, 6 * 1_024).is_sane(memory, longest(&words, 1)));
+        assert!(!ask(SEND, 6 * 1_024 + 1).is_sane(memory, longest(&words, 1)));
+        assert!(!ask(SEND, 0).is_sane(memory, 512));
     }
 }

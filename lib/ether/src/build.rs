@@ -22,12 +22,18 @@ pub struct UdpFrame {
     pub checksum: bool,
 }
 
+/// Returns the bytes of the frame of a datagram with so much payload, with a tag or without one.
+#[must_use]
+pub fn datagram_frame(payload: usize, has_tag: bool) -> usize {
+    payload_offset(has_tag, IPV4_HEAD).saturating_add(payload).max(FRAME_MIN)
+}
+
 impl UdpFrame {
     /// Writes a frame with `payload` into `frame`, padded to the shortest frame. Returns its bytes,
     /// or `None` if there is no room, or the payload does not fit a datagram.
     pub fn write(&self, payload: &[u8], frame: &mut [u8]) -> Option<usize> {
         let start = payload_offset(self.tag.is_some(), IPV4_HEAD);
-        let bytes = (start + payload.len()).max(FRAME_MIN);
+        let bytes = datagram_frame(payload.len(), self.tag.is_some());
         let datagram = u16::try_from(UDP_HEAD + payload.len()).ok()?;
         let total = datagram.checked_add(IPV4_HEAD as u16)?;
         let frame = frame.get_mut(..bytes)?;

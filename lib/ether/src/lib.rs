@@ -30,7 +30,7 @@ pub mod stamps;
 pub mod station;
 pub mod timed;
 
-pub use build::UdpFrame;
+pub use build::{UdpFrame, datagram_frame};
 pub use conventional::{NetworkThread, SocketBuffers, SocketReader};
 pub use copied::{CopyingDemux, Slots};
 pub use demux::{Demux, Posted};

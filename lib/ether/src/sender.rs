@@ -1,6 +1,7 @@
 //! The frames that a program may send. A driver thread looks at fixed places of each, so that no
 //! program speaks for another host or for another program of this one.
 
+use crate::build::datagram_frame;
 use crate::{
     ETHERNET_HEAD, FRAME_MIN, IPV4, IPV4_HEAD, TAG_BYTES, UDP, UDP_PAYLOAD, VLAN, VlanTag,
 };
@@ -21,9 +22,17 @@ pub struct Own {
 
 impl Own {
     /// Returns whether a frame is a UDP datagram from this port of the adapter, with exactly this
-    /// tag or without one.
+    /// tag or without one, and no longer than one with a payload of `most` bytes.
     #[must_use]
-    pub fn sends_datagram(&self, frame: &[u8], port: u16, tag: Option<VlanTag>) -> bool {
+    pub fn sends_datagram(
+        &self,
+        frame: &[u8],
+        (port, most): (u16, usize),
+        tag: Option<VlanTag>,
+    ) -> bool {
+        if frame.len() > datagram_frame(most, tag.is_some()) {
+            return false;
+        }
         let (kind, skipped) = match tag {
             None => (IPV4, 0),
             Some(tag) => {
@@ -77,6 +86,8 @@ mod tests {
     use crate::UdpFrame;
     use core::net::{Ipv4Addr, SocketAddrV4};
 
+    /// The most bytes of a payload of a socket.
+    const MOST: usize = 64;
     const OWN: Own = Own { mac: [2, 0, 0, 0, 0, 1], address: [10, 0, 0, 1] };
 
     fn datagram(own: Own, port: u16) -> [u8; FRAME_MIN] {
@@ -108,12 +119,12 @@ mod tests {
     #[test]
     fn a_socket_sends_its_own_datagrams() {
         let frame = datagram(OWN, 4_000);
-        assert!(OWN.sends_datagram(&frame, 4_000, None));
-        assert!(!OWN.sends_datagram(&frame, 4_001, None));
-        assert!(!OWN.sends_datagram(&frame[..FRAME_MIN - 1], 4_000, None));
+        assert!(OWN.sends_datagram(&frame, (4_000, MOST), None));
+        assert!(!OWN.sends_datagram(&frame, (4_001, MOST), None));
+        assert!(!OWN.sends_datagram(&frame[..FRAME_MIN - 1], (4_000, MOST), None));
         let [mac, address] = [Own { mac: [4; 6], ..OWN }, Own { address: [10, 0, 0, 3], ..OWN }];
-        assert!(!OWN.sends_datagram(&datagram(mac, 4_000), 4_000, None));
-        assert!(!OWN.sends_datagram(&datagram(address, 4_000), 4_000, None));
+        assert!(!OWN.sends_datagram(&datagram(mac, 4_000), (4_000, MOST), None));
+        assert!(!OWN.sends_datagram(&datagram(address, 4_000), (4_000, MOST), None));
     }
 
     #[test]
@@ -129,14 +140,43 @@ mod tests {
             checksum: false,
         };
         assert_eq!(flow.write(&[7; 8], &mut frame), Some(FRAME_MIN));
-        assert!(OWN.sends_datagram(&frame, 4_000, Some(tag(5))));
-        assert!(!OWN.sends_datagram(&frame, 4_001, Some(tag(5))));
-        assert!(!OWN.sends_datagram(&frame, 4_000, Some(tag(6))));
-        assert!(!OWN.sends_datagram(&frame, 4_000, None));
-        assert!(!OWN.sends_datagram(&datagram(OWN, 4_000), 4_000, Some(tag(5))));
+        assert!(OWN.sends_datagram(&frame, (4_000, MOST), Some(tag(5))));
+        assert!(!OWN.sends_datagram(&frame, (4_001, MOST), Some(tag(5))));
+        assert!(!OWN.sends_datagram(&frame, (4_000, MOST), Some(tag(6))));
+        assert!(!OWN.sends_datagram(&frame, (4_000, MOST), None));
+        assert!(!OWN.sends_datagram(&datagram(OWN, 4_000), (4_000, MOST), Some(tag(5))));
         assert!(!OWN.sends_rest(&frame, |_| false));
         frame[16..18].copy_from_slice(&VLAN.to_be_bytes());
-        assert!(!OWN.sends_datagram(&frame, 4_000, Some(tag(5))), "a tag within a tag");
+        assert!(!OWN.sends_datagram(&frame, (4_000, MOST), Some(tag(5))), "a tag within a tag");
+    }
+
+    #[test]
+    fn no_datagram_is_longer_than_its_socket_says() {
+        let vlan = VlanTag { priority: 5, drop_eligible: false, network: 0 };
+        for (tag, tag_bytes) in [(None, 0), (Some(vlan), TAG_BYTES)] {
+            let of = |payload: usize| {
+                let mut frame = [0; 256];
+                let flow = UdpFrame {
+                    source_mac: OWN.mac,
+                    destination_mac: [2, 0, 0, 0, 0, 2],
+                    tag,
+                    source: SocketAddrV4::new(Ipv4Addr::from(OWN.address), 4_000),
+                    destination: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 5_000),
+                    checksum: false,
+                };
+                let bytes = flow.write(&[7; 128][..payload], &mut frame).unwrap();
+                (frame, bytes)
+            };
+            assert_eq!(of(MOST).1, UDP_PAYLOAD + tag_bytes + MOST);
+            for most in 0..=MOST {
+                let sends = |(frame, bytes): &([u8; 256], usize)| {
+                    OWN.sends_datagram(&frame[..*bytes], (4_000, most), tag)
+                };
+                assert!(sends(&of(most)));
+                let longer = of(most + 1);
+                assert_eq!(sends(&longer), longer.1 == FRAME_MIN, "{most} bytes");
+            }
+        }
     }
 
     #[test]

@@ -106,15 +106,18 @@ impl Asked<'_> {
         on.next().is_some_and(|process| is_alone(process, self.system).is_ok())
     }
 
-    /// Returns what is missing where no process begins on a VCPU, and several threads may be put
-    /// there.
+    /// Returns what is missing where no process begins on a VCPU, and not exactly one thread may be
+    /// put there.
     fn crowded(&self, number: u16) -> Option<Missing> {
         let vcpu = self.system.vcpus.get(usize::from(number))?;
         let numbered = self.system.processes.iter().enumerate();
         let users = numbered.filter(|(process, _)| vcpu.allowed >> process & 1 == 1);
         let threads: u32 = users.map(|(_, process)| u32::from(process.threads) - 1).sum();
-        (self.on(number).next().is_none() && threads > 1).then(|| {
-            let what = format!("up to {threads} threads may be on `{}`", vcpu.name);
+        (self.on(number).next().is_none() && threads != 1).then(|| {
+            let what = match threads {
+                0 => format!("no thread can be on `{}`", vcpu.name),
+                _ => format!("up to {threads} threads may be on `{}`", vcpu.name),
+            };
             (what, "give it to one process, as its `vcpu`, with `threads = 1`".to_owned())
         })
     }

@@ -190,6 +190,20 @@ fn what_comes_must_be_in_the_contract_of_the_receiver() {
     refuses(&silent, title);
 }
 
+/// `netd` refuses longer datagrams, so no program takes more of a wire than the bills count.
+#[test]
+fn no_socket_sends_longer_datagrams_than_its_flow_has() {
+    let bytes = |changes: &[(&str, &str, &str)]| {
+        let hosts = with(changes);
+        let control = hosts.hosts.iter().find(|host| host.name == "control").unwrap();
+        control.system.sockets[0].bytes
+    };
+    assert_eq!(bytes(&[]), 64);
+    let said = ("ethernet/control.toml", "port = 4000", "port = 4000\nbytes = 32");
+    assert_eq!(bytes(&[said]), 32);
+    assert_eq!(bytes(&[(LIST, "bytes = 64 ", "bytes = 100 ")]), 100);
+}
+
 #[test]
 fn what_a_sender_needs_is_asked_for() {
     let control = "ethernet/control.toml";

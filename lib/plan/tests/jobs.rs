@@ -103,6 +103,9 @@ fn a_job_on_a_vcpu_to_which_threads_move_is_alone_there() {
         let found = refused(&users(names, threads));
         assert!(found.contains(title), "{found}");
     }
+    // The first thread of a process is where its `vcpu` says, and no run has a job to measure.
+    let found = refused(&users(&["a"], 1));
+    assert!(found.contains("a job on `v` has no bound: no thread can be on `v`"), "{found}");
 }
 
 #[test]

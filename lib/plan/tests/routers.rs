@@ -1,7 +1,7 @@
 //! Routers on the ways of flows: what they are told, what they count, and what they cannot carry.
 
 use diapason_abi::Nanos;
-use diapason_contract::link::LABEL;
+use diapason_contract::link::{LABEL, LONGEST};
 use diapason_contract::routes::{Gate, LinkRoute, MEMORY, OWN, ROUTES, RouterMemory};
 use diapason_plan::{FlowStage, NetworkPlan};
 use diapason_system::{Description, Hosts, parse_any};
@@ -309,4 +309,39 @@ fn messages_of_whole_packets_end_at_a_router() {
         let found = longer(bytes);
         assert!(found.iter().all(|it| !it.contains("does not end")), "{bytes:?}: {found:?}");
     }
+}
+
+/// Returns what the server of links in a host is told of the longest message of each.
+fn longest(hosts: &Hosts, host: &str) -> Vec<u64> {
+    let host = hosts.hosts.iter().find(|it| it.name == host).unwrap();
+    let mut told = host.system.processes.iter().map(|it| it.setting(LONGEST));
+    told.find(|words| !words.is_empty()).unwrap_or_default().to_vec()
+}
+
+/// A server lets no longer messages into a cable than the longest of the flows there, so each of
+/// them counts with that.
+#[test]
+fn servers_know_the_longest_message_of_each_link() {
+    let of = |left: &str, up: &str| {
+        let list = example("star.toml");
+        let at = list.find("name = \"left-asks\"").unwrap();
+        let text = list[at..].replacen("bytes = 1024", &format!("bytes = {left}"), 1);
+        let text = text.replacen("bytes = 1024", &format!("bytes = {up}"), 1);
+        star("star.toml", &list[at..], &text)
+    };
+    let mut hosts = of("512", "1024");
+    let plan = NetworkPlan::of(&hosts);
+    let cables = |plan: &NetworkPlan, flow: usize| {
+        let items = &plan.flows[flow].bill.as_ref().unwrap().items;
+        let cables = items.iter().filter(|item| item.stage == FlowStage::Cable);
+        cables.map(|item| item.value).collect::<Vec<Nanos>>()
+    };
+    plan.instruct(&mut hosts);
+    assert_eq!(longest(&hosts, "left"), [512, 0, 0, 0]);
+    assert_eq!(longest(&hosts, "up"), [1_024, 0, 0, 0]);
+    assert_eq!(longest(&hosts, "centre"), [512, 1_024, 1_024, 0]);
+    let [two, three] = ["2048", "3072"].map(|left| NetworkPlan::of(&of(left, "1000")));
+    // Messages of the other flow may be as long behind the router.
+    let [two, three] = [two, three].map(|plan| cables(&plan, 1));
+    assert!(two[1] < three[1] && two[0] == three[0], "{two:?} {three:?}");
 }

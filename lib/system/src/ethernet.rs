@@ -528,6 +528,7 @@ impl UdpPort {
             address: adapter.address,
             mac: adapter.mac,
             quota: self.quota,
+            bytes: u16::try_from(self.bytes).unwrap_or(u16::MAX),
             peer: self.peer,
             is_polled: adapter.card().is_none(),
         }

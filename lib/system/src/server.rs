@@ -2,6 +2,7 @@
 //! lacks any of it would end at boot, so this is asked before.
 
 use crate::diagnostics::Diagnostics;
+use crate::ethernet::EthernetAdapter;
 use crate::limits::PAGE_BYTES;
 use crate::plugged::UsbPlug;
 use crate::system::{Place, ProcessSpec, System};
@@ -40,6 +41,7 @@ impl System {
             let stack = match process.program.as_str() {
                 PROGRAM if self.tpipes.iter().any(|tpipe| tpipe.server == number) => TUNING_STACK,
                 PROGRAM => STACK,
+                link::TARGET => link::TARGET_STACK,
                 ethernet::PROGRAM => ethernet::STACK,
                 toucan::PROGRAM => toucan::STACK,
                 routes::PROGRAM => routes::STACK,
@@ -61,8 +63,28 @@ impl System {
                 let title = format!("`{name}` has priority 0, and further threads of it have 1");
                 say(title, "write at least `priority = 1`".to_owned());
             }
+            let (heap, counts) = self.makes(number);
+            too_few(process, counts).into_iter().for_each(|(title, help)| say(title, help));
+            if process.heap < heap {
+                let title = format!("`{name}` has too little heap for its program");
+                say(title, format!("write `heap = \"{}K\"`", heap >> 10));
+            }
         }
         found
+    }
+
+    /// Returns the heap of a server of adapters or of a debug target, and how many threads, events
+    /// and semaphores it makes. Gates of an adapter need more.
+    fn makes(&self, number: u16) -> (u64, [usize; 3]) {
+        let program = &*self.processes[usize::from(number)].program;
+        let drives = |it: &EthernetAdapter| it.driver == number && it.card().is_some();
+        match program {
+            link::TARGET => (link::TARGET_HEAP, [1, 0, link::TARGET_SEMAPHORES]),
+            ethernet::PROGRAM if self.adapters.iter().any(drives) => {
+                (0, [ethernet::THREADS, ethernet::EVENTS, ethernet::SEMAPHORES])
+            }
+            _ => (0, [1, 0, 0]),
+        }
     }
 
     /// Returns the problems of registers and memory with which a program at the controller could
@@ -122,17 +144,8 @@ impl System {
             say(title, format!("write `irqs = {halves}`, and an `interval` for each"));
         }
         let more = further.len();
-        let counts = [
-            ("threads", process.threads, needs::threads(&setting) + more),
-            ("events", process.events, halves + more),
-            ("semaphores", process.semaphores, needs::semaphores(&setting)),
-        ];
-        for (key, has, needed) in counts {
-            if usize::from(has) < needed {
-                let title = format!("`{}` has {has} {key}, and starts with {needed}", process.name);
-                say(title, format!("write `{key} = {needed}`"));
-            }
-        }
+        let counts = [needs::threads(&setting) + more, halves + more, needs::semaphores(&setting)];
+        too_few(process, counts).into_iter().for_each(|(title, help)| say(title, help));
         let needed = needs::heap(&setting);
         if process.heap < needed {
             let title =
@@ -323,6 +336,20 @@ impl System {
         let has = |channel: &u64| pipes().any(|pipe| u64::from(pipe.number) == *channel);
         opens.iter().filter(|channel| !has(channel)).copied().collect()
     }
+}
+
+/// Returns what is wrong, and the remedies, if a process has fewer threads, events and semaphores
+/// than its program makes.
+pub(crate) fn too_few(process: &ProcessSpec, makes: [usize; 3]) -> Vec<(String, String)> {
+    let ProcessSpec { name, threads, events, semaphores, .. } = process;
+    let counts = [("threads", *threads), ("events", *events), ("semaphores", *semaphores)];
+    let few =
+        counts.into_iter().zip(makes).filter(|((_, has), needed)| usize::from(*has) < *needed);
+    let words = few.map(|((key, has), needed)| {
+        let title = format!("`{name}` has {has} {key}, and starts with {needed}");
+        (title, format!("write `{key} = {needed}`"))
+    });
+    words.collect()
 }
 
 const fn word(need: Need) -> &'static str {

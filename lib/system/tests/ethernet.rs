@@ -102,6 +102,7 @@ fn both_ends_are_told_what_follows() {
         address: [10, 0, 0, 2],
         mac: [2, 0, 0, 0, 0, 2],
         quota: 16,
+        bytes: 64,
         peer: Some(peer),
         is_polled: false,
     };

@@ -5,6 +5,8 @@ use diapason_contract::can::{CanInterface, INTERFACES};
 use diapason_contract::settings::{DEVICES, Expected};
 use diapason_contract::threads::ServiceKind;
 use diapason_system::parse;
+use std::fs;
+use std::path::PathBuf;
 
 /// A server with one pipe, whole.
 const WHOLE: &str = r#"
@@ -160,6 +162,39 @@ fn hardware_that_a_server_cannot_work_with_is_refused() {
     assert_eq!(said(&WHOLE.replace("[\"1990us\", \"990us\"]", "[\"2ms\", \"1ms\"]")), []);
 }
 
+/// Returns what is said of the servers of an example with one text for another.
+fn said_of(example: &str, (from, to): (&str, &str)) -> Vec<(String, String)> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example);
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{example} has no {from}");
+    said(&text.replacen(from, to, 1))
+}
+
+#[test]
+fn servers_of_adapters_and_of_debug_targets_have_what_they_make() {
+    let [control, asker] = ["ethernet/control.toml", "links/asker.toml"];
+    let pair = |title: &str, help: &str| (title.to_owned(), help.to_owned());
+    let counts = [("threads", 2, 1), ("semaphores", 1, 0), ("events", 1, 0)];
+    for (key, needed, has) in counts {
+        let title = format!("`net` has {has} {key}, and starts with {needed}");
+        let found = said_of(control, (&format!("{key} = {needed}\n"), ""));
+        assert_eq!(found, [pair(&title, &format!("write `{key} = {needed}`"))]);
+    }
+    let title = "`dbcd` has 0 semaphores, and starts with 1";
+    let found = said_of(asker, ("semaphores = 1 ", "semaphores = 0 "));
+    assert_eq!(found, [pair(title, "write `semaphores = 1`")]);
+    let found = said_of(asker, ("heap = \"4K\"\n", ""));
+    assert_eq!(
+        found,
+        [pair("`dbcd` has too little heap for its program", "write `heap = \"4K\"`")]
+    );
+    let found = said_of(asker, ("name = \"dbcd\"\n", "name = \"dbcd\"\nstack = \"12K\"\n"));
+    let title = "the stacks of `dbcd` are too small for its program";
+    assert_eq!(found, [pair(title, "write `stack = \"16K\"`")]);
+    // A process of `netd` at a pipe of a USB network device has one thread and no interrupts.
+    assert_eq!(said_of("udp-usb.toml", ("", "")), []);
+}
+
 #[test]
 fn threads_that_could_not_start_or_would_overflow_are_refused() {
     refused(
@@ -188,7 +223,7 @@ fn threads_that_could_not_start_or_would_overflow_are_refused() {
     for (program, stack, more) in programs {
         let text = format!(
             "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\nprogram = \"{program}\"\n\
-             priority = 0\nthreads = 2\nstack = \"8K\"\n{more}"
+             priority = 0\nthreads = 2\nsemaphores = 1\nevents = 1\nstack = \"8K\"\n{more}"
         );
         let remedies: Vec<String> = said(&text).into_iter().map(|(_, help)| help).collect();
         let stack = format!("write `stack = \"{stack}\"`");

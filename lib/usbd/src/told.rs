@@ -15,6 +15,7 @@ use diapason_contract::can::{BIT_RATE, CHANNELS, CanInterface, SAMPLE_POINT};
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::disk;
 use diapason_contract::endpoint::NUMBER;
+use diapason_contract::link::{LINKS, LONGEST, longest};
 use diapason_contract::mode;
 use diapason_contract::needs;
 use diapason_contract::settings::{self as usbd, Counted, Expected, FormingOrder};
@@ -51,6 +52,8 @@ pub struct ServerSettings {
     pub order: Option<FormingOrder>,
     /// The root port of each link; 0 is any.
     pub links: Vec<u8>,
+    /// The most bytes of a message of each link.
+    pub longest: [u32; LINKS],
     /// How each stream is scheduled.
     pub streams: Vec<StreamTerms>,
     /// The bytes of each stream in each mode, as the setting has them.
@@ -183,6 +186,7 @@ impl ServerSettings {
             pipes: Pipes::read(settings),
             guarantee,
             order: FormingOrder::of(settings.get(usbd::ORDER)),
+            longest: core::array::from_fn(|link| longest(settings.get(LONGEST), link)),
             links: links.iter().take(LINK.len()).map(|port| *port as u8).collect(),
             streams: streams.iter().take(STREAM.len()).enumerate().map(stream).collect(),
             modes: modes.into(),

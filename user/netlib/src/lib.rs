@@ -20,7 +20,7 @@ use diapason_contract::ethernet::{
 use diapason_contract::release::{RELEASE_SETTING, ReleaseTerms};
 use diapason_ether::release::{GateAhead, GateReleases};
 pub use diapason_ether::{Discard, FrameCounts, Own, Received};
-use diapason_ether::{LazyReceiver, Listener, UdpFrame, VlanTag};
+use diapason_ether::{LazyReceiver, Listener, UdpFrame, VlanTag, datagram_frame};
 use diapason_pipe::Writer;
 use diapason_pipe::measured::{FrameEnd, FrameGauge};
 use diapason_rt::sync::Semaphore;
@@ -50,6 +50,8 @@ struct Step {
 struct Outgoing {
     outbox: Outbox,
     flow: UdpFrame,
+    /// The most bytes of a frame.
+    most: usize,
 }
 
 /// The frames of a socket that its adapter is to send.
@@ -128,7 +130,7 @@ impl UdpSocket {
     ///
     /// # Errors
     /// `Absent` if the description names no `peer`; `Full` if too many frames wait to be sent;
-    /// `BadArgument` if the payload does not fit a frame.
+    /// `Overload` if the payload is longer than the description says of the socket or its flow.
     pub fn send(&mut self, payload: &[u8]) -> Result<(), Errno> {
         self.report(time::now());
         self.out.as_mut().ok_or(Errno::Absent)?.send(payload)
@@ -208,13 +210,14 @@ impl Outgoing {
             destination: SocketAddrV4::new(Ipv4Addr::from(peer.address), peer.port),
             checksum: false,
         };
-        Ok(Outgoing { outbox: Outbox::open(terms, names)?, flow })
+        let most = datagram_frame(terms.bytes.into(), flow.tag.is_some()).min(FRAME_MAX);
+        Ok(Outgoing { outbox: Outbox::open(terms, names)?, flow, most })
     }
 
     fn send(&mut self, payload: &[u8]) -> Result<(), Errno> {
         let mut frame = OutFrame { length: 0, spare: 0, data: [0; _] };
-        let room = frame.data.get_mut(..FRAME_MAX).ok_or(Errno::Full)?;
-        frame.length = self.flow.write(payload, room).ok_or(Errno::Full)? as u32;
+        let room = frame.data.get_mut(..self.most).ok_or(Errno::Full)?;
+        frame.length = self.flow.write(payload, room).ok_or(Errno::Overload)? as u32;
         self.outbox.send(&frame)
     }
 }

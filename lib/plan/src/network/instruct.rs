@@ -9,7 +9,9 @@ use super::wired::Sender;
 use super::{CommonTerms, NetworkPlan};
 use diapason_abi::Key;
 use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
-use diapason_contract::link::{ENABLE, LABEL, LABELLING, PATIENCE, TARGET, label_of};
+use diapason_contract::link::{
+    ENABLE, LABEL, LABELLING, LINKS, LONGEST, PATIENCE, TARGET, label_of,
+};
 use diapason_contract::mail::{BoxName, MAILBOXES};
 use diapason_contract::release::RELEASE_SETTING;
 use diapason_contract::routes::{LinkRoute, MEMORY, ROUTES};
@@ -70,6 +72,9 @@ impl NetworkPlan {
             if !names.is_empty() {
                 process.set(MAILBOXES, &names);
             }
+        }
+        for ((host, server), words) in longest(hosts) {
+            hosts.hosts[host].system.processes[usize::from(server)].set(LONGEST, &words);
         }
         for (stop, label) in labels(hosts) {
             let process = usize::from(stop.process);
@@ -186,6 +191,19 @@ fn gates(hosts: &Hosts) -> Vec<((usize, u16), Vec<u64>)> {
         Some(((host, driver), [&head[..], &entries].concat()))
     });
     told.collect()
+}
+
+/// Returns the most bytes of a message that each server of links takes, by host and process.
+fn longest(hosts: &Hosts) -> BTreeMap<(usize, u16), [u64; LINKS]> {
+    let mut told: BTreeMap<(usize, u16), [u64; LINKS]> = BTreeMap::new();
+    for (flow, ways) in known(hosts) {
+        let bytes = u64::from(hosts.flows[flow].bytes);
+        for (_, port) in ways.iter().flat_map(|way| &way.crossings).map(|it| it.from) {
+            let words = told.entry((port.host, port.server)).or_default();
+            words[port.link] = words[port.link].max(bytes);
+        }
+    }
+    told
 }
 
 /// Returns whether a USB server lets another program enable the debug capability.

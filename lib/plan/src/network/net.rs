@@ -357,13 +357,15 @@ impl<'a> Net<'a> {
         self.places().filter(move |(_, _, it)| (it.cable, it.from.0.host) == (cable, host))
     }
 
-    /// Returns the most packets that begin to cross a cable in a window.
+    /// Returns the most packets that begin to cross a cable in a window. The server before it lets
+    /// each message be as long as the longest of all flows there.
     fn packets(&self, crossing: &Crossing, window: Nanos) -> u64 {
-        let each = self.beside(crossing).map(|(flow, number, _)| {
-            let messages = self.arrivals(flow, stage(number, FlowStage::Cable), window);
-            messages.saturating_mul(crossing::packets(self.routes[flow].flow.bytes))
-        });
-        each.fold(0, u64::saturating_add)
+        let each = self
+            .beside(crossing)
+            .map(|(flow, number, _)| self.arrivals(flow, stage(number, FlowStage::Cable), window));
+        let messages = each.fold(0, u64::saturating_add);
+        let longest = self.beside(crossing).map(|(flow, ..)| self.routes[flow].flow.bytes).max();
+        messages.saturating_mul(crossing::packets(longest.unwrap_or_default()))
     }
 
     /// Returns the longest time of a message on the cable and the buses at its ends, if all that

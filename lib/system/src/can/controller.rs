@@ -11,6 +11,7 @@ use crate::declared::{
     DeclaredSegment, Named,
 };
 use crate::diagnostics::{Problem, Report};
+use crate::server::too_few;
 use crate::source::At;
 use crate::system::{SemaphoreKind, Setting, System};
 use diapason_abi::Key;
@@ -21,9 +22,9 @@ use diapason_contract::toucan::{
 };
 
 /// Threads, semaphores and events that `cand` makes when it starts.
-const THREADS: u16 = 2;
-const SEMAPHORES: u16 = 1;
-const EVENTS: u16 = 1;
+const THREADS: usize = 2;
+const SEMAPHORES: usize = 1;
+const EVENTS: usize = 1;
 
 /// Most messages with a buffer of their own.
 pub(super) const OWN_MAX: u64 = (SENDING - SHARED) as u64;
@@ -175,7 +176,7 @@ fn can_drive(
     driver: &DeclaredProcess,
     report: &mut Report,
 ) {
-    let (name, has) = (&driver.name.value, &driver.whole);
+    let name = &driver.name.value;
     let mut bad = |title: String, help: String| {
         report.push(Problem::new(&driver.name.span, title, help));
     };
@@ -188,17 +189,8 @@ fn can_drive(
             format!("`{name}` has no VCPU, and messages on `{}` wait for it", can.name.value);
         bad(title, "add `vcpu = \"…\"`: without one it only runs if nothing else does".into());
     }
-    let counts = [
-        ("threads", has.threads, THREADS),
-        ("semaphores", has.semaphores, SEMAPHORES),
-        ("events", has.events, EVENTS),
-    ];
-    for (key, has, needed) in counts {
-        if has < needed {
-            let title = format!("`{name}` has {has} {key}, and starts with {needed}");
-            bad(title, format!("write `{key} = {needed}`"));
-        }
-    }
+    let makes = [THREADS, EVENTS, SEMAPHORES];
+    too_few(&driver.whole, makes).into_iter().for_each(|(title, help)| bad(title, help));
     if declared.senders(can).iter().any(|sender| sender.value == *name) {
         let title =
             format!("`{name}` drives the controller of `{}` and sends no message", can.name.value);

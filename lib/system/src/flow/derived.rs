@@ -1,5 +1,5 @@
 //! The traffic of sockets and adapters, derived from flows and common times if descriptions of
-//! hosts do not say it.
+//! hosts do not say it. A socket sends no longer datagrams than its flow has, whatever it says.
 
 use super::{Flow, FlowWay};
 use crate::hosts::HostSpec;
@@ -25,9 +25,13 @@ impl Flow {
 pub(crate) fn derive(hosts: &mut [HostSpec], flows: &[Flow], wires: &[EthernetLink]) {
     let ends = flows.iter().filter_map(|flow| {
         let hop = flow.hops.first()?;
-        let FlowWay::Sockets { to, .. } = hop.way else { return None };
+        let FlowWay::Sockets { from, to } = hop.way else { return None };
+        let sender = &mut hosts[flow.from.host].system.sockets[from];
+        // `netd` sends no longer ones, so no program takes more of a wire than its flow says.
+        sender.bytes = sender.bytes.min(flow.bytes.into());
         Some((hop.to.host, to, hop.to.work_ns, flow.at_the_end()))
     });
+    let ends: Vec<_> = ends.collect();
     let mut sums: BTreeMap<(usize, usize), Option<(u64, u64)>> = BTreeMap::new();
     for (host, socket, work_ns, terms) in ends {
         let port = &mut hosts[host].system.sockets[socket];

@@ -56,6 +56,8 @@ pub(crate) struct Link<P: Platform> {
     port: u8,
     /// The promise to each direction.
     guarantee: Option<Guarantee>,
+    /// The most bytes of a message.
+    longest: u32,
     /// The requests of clients, those for memory ([`FILL`]) and those with messages ([`SEND`]).
     asked: [Asked; 2],
     /// The link's state, and whether that changed since it was told.
@@ -72,7 +74,7 @@ impl<P: Platform> Link<P> {
         platform: &P,
         number: usize,
         port: u8,
-        guarantee: Option<Guarantee>,
+        (guarantee, longest): (Option<Guarantee>, u32),
     ) -> Result<Link<P>, Errno> {
         let [asks, done, _] = NAMES[number % LINKS];
         Ok(Link {
@@ -82,6 +84,7 @@ impl<P: Platform> Link<P> {
             clients: Clients::sharing(platform.memory(DATA)?, UNIT),
             port,
             guarantee,
+            longest,
             asked: [Asked::new(), Asked::new()],
             state: LinkReport { number: number as u8, ..LinkReport::default() },
             changed: false,
@@ -165,7 +168,8 @@ impl<P: Platform> Kind<P> for Link<P> {
         while self.asked.iter().all(Asked::has_room)
             && let Some(ask) = self.asks.pop()
         {
-            if self.clients.window().is_some_and(|all| ask.is_sane(all.base, all.length)) {
+            let window = self.clients.window();
+            if window.is_some_and(|all| ask.is_sane((all.base, all.length), self.longest)) {
                 self.asked[ask.what as usize].asks.push_back(ask);
             } else {
                 self.answer(&ask, 0, NONSENSE, now);

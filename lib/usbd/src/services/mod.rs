@@ -87,8 +87,9 @@ pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offer
         };
         all.push(Offer { interface: seat as u8, ..offer });
     }
-    for (number, (port, home)) in told.links.iter().copied().zip(&LINK).enumerate() {
-        let link = link::Link::new(platform, number, port, told.guarantee)?;
+    let links = told.links.iter().copied().zip(&LINK).zip(told.longest);
+    for (number, ((port, home), longest)) in links.enumerate() {
+        let link = link::Link::new(platform, number, port, (told.guarantee, longest))?;
         all.push(other(link, (Some(home), None)));
     }
     // The first seats are those of the cameras that clients watch.

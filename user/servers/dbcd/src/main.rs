@@ -16,11 +16,12 @@ use diapason_hardware::{Bar, Shared};
 use diapason_pipe::measured::{LinkReport, Measurement, NetworkReport, NetworkStep, Reported};
 use diapason_rt::memory::{DmaSegment, Registers};
 use diapason_rt::sync::Semaphore;
-use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
+use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, settings, time};
 use diapason_usb::debug_target::{DebugTarget, LinkDirection, TargetEvent, TargetIdentity};
 use diapason_usb::xhci::Buffer;
 use diapason_usblib::link::{
-    Ask, DONE, DROPPED, Done, ENABLE, FILL, LinkServer, NONSENSE, SEND, UNIT, counter,
+    Ask, DONE, DROPPED, Done, ENABLE, FILL, LONGEST, LinkServer, NONSENSE, SEND, UNIT, counter,
+    longest,
 };
 
 entry!(main);
@@ -49,6 +50,8 @@ const QUIET: u64 = 1 << 32;
 struct Server {
     target: DebugTarget<Bar, Shared>,
     counter: LinkServer,
+    /// The most bytes of a message.
+    longest: u32,
     /// An ask for which the ring had no room.
     held: Option<Ask>,
     fresh: bool,
@@ -92,6 +95,7 @@ fn serve(interval: Nanos, waits: bool, (number, name): (usize, u64)) -> Result<(
     let mut server = Server {
         target,
         counter,
+        longest: longest(settings::read().get(LONGEST), number),
         held: None,
         fresh: false,
         enabled: false,
@@ -115,10 +119,11 @@ fn serve(interval: Nanos, waits: bool, (number, name): (usize, u64)) -> Result<(
 impl Server {
     /// Does whatever is due.
     fn attend(&mut self) {
-        let Server { target, counter, held, fresh, enabled, link } = self;
+        let Server { target, counter, longest, held, fresh, enabled, link } = self;
         let before = *link;
         while let Some(ask) = held.take().or_else(|| counter.asks.pop()) {
-            if !ask.is_sane(counter.data.bus_address(0), counter.data.bytes() as u64) {
+            let window = (counter.data.bus_address(0), counter.data.bytes() as u64);
+            if !ask.is_sane(window, *longest) {
                 *fresh |= tell(counter, ask.what, ask.place, (0, NONSENSE));
             } else if !submit(target, counter, &ask) {
                 *held = Some(ask);

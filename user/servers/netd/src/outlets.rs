@@ -19,8 +19,8 @@ pub(crate) struct Outlets {
     pub all: [Option<Outlet>; SOCKETS],
     /// The ports of all sockets of the adapter, whether they send or not.
     ports: [u16; SOCKETS],
-    /// Frames that claim to be of somebody else, that no gate ever lets pass, or that the pipe to a
-    /// device does not carry.
+    /// Frames that claim to be of somebody else, that are longer than their socket says, that no
+    /// gate ever lets pass, or that the pipe to a device does not carry.
     pub foreign: u64,
 }
 
@@ -57,7 +57,7 @@ impl Outlets {
         if terms.is_rest() {
             own.sends_rest(frame, |port| self.ports.contains(&port))
         } else {
-            own.sends_datagram(frame, terms.port, diapason_netlib::tag(terms))
+            own.sends_datagram(frame, (terms.port, terms.bytes.into()), diapason_netlib::tag(terms))
         }
     }
 }
