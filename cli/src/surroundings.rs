@@ -7,6 +7,7 @@ pub(crate) mod nodes;
 use crate::failure::Failure;
 use crate::logs;
 use buffered::buffered;
+pub use buffered::buffered_on_buses;
 use diapason_abi::Nanos;
 use diapason_bus::{Coding, Speed};
 use diapason_can::BitRate;

@@ -130,6 +130,9 @@ enum Command {
         /// How many hostile devices are plugged in.
         #[arg(long, value_name = "N", default_value_t = 150_000)]
         hostile: u64,
+        /// How often two chains of up to five hubs come and go, with devices at their ends.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        trees: u64,
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
@@ -250,7 +253,9 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Attack { part, .. } => Ok(attack::command(workspace, &part)),
         Command::Campaign { asked } => campaign::command(workspace, &asked),
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
-        Command::Usb { cycles, hostile, seed } => usb::command(workspace, cycles, hostile, seed),
+        Command::Usb { cycles, hostile, trees, seed } => {
+            usb::command(workspace, [cycles, hostile, trees], seed)
+        }
         Command::Endure { trial, count } => endure::command(workspace, trial, count),
         Command::Since { asked } => since::command(workspace, &asked),
         Command::Areas => areas::command(workspace),

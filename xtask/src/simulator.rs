@@ -9,12 +9,14 @@ mod crews;
 mod debugger;
 mod flows;
 mod hearing;
+mod livelock;
 mod lives;
 mod mailed;
 mod on_time;
 mod pages;
 mod parts;
 mod pulled;
+mod rates;
 mod routed;
 pub mod samples;
 mod sheets;
@@ -35,12 +37,14 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 19] = [
+    let steps: [(&str, Check); 21] = [
         ("a search finds the same with one process and with two", search),
         ("simulator: hosts and cores are searched, explained and captured", parts::check),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
         ("simulator: messages of a CAN controller are in time", buffers::check),
+        ("simulator: a flood of ten times what a program can take", livelock::check),
+        ("simulator: no message of a host is on the bus too often", rates::check),
         ("simulator: messages under MTS are in time", on_time::check),
         ("simulator: messages of other nodes are read in time", hearing::check),
         ("simulator: messages of a flow are followed over all hosts", flows::check),

@@ -2,6 +2,8 @@
 //! time, beside a sensor that must not notice.
 //!
 //! *Sound* devices (a keyboard, a disk, a hub, a second sensor) leave the pools as they found them.
+//! *Trees* do, too: chains of up to five hubs in all, whose last one loses and gets devices all the
+//! time until it is pulled itself. The server serves four hubs, so it finds nothing behind others.
 //! *Hostile* ones lie about themselves, and fail, cut, garble and swallow packets; nothing may
 //! break, and the pools are in the end what they were in the beginning.
 
@@ -13,6 +15,7 @@ use diapason::session::Session;
 use diapason::surroundings::Functions;
 use diapason::{Failure, Workspace, metal};
 use diapason_abi::Nanos;
+use diapason_contract::threads::HUBS;
 use diapason_core::{Decision, Kernel, Stock};
 use diapason_devices::UsbDevice;
 use diapason_devices::disk::Disk;
@@ -50,6 +53,46 @@ pub(crate) enum Wave {
     Sound,
     /// Devices that do not.
     Hostile,
+    /// Chains of hubs, at whose ends sound devices come and go.
+    Trees,
+}
+
+/// Trees at a time.
+const TREES: u8 = 2;
+/// The most hubs of a tree, below the one that it is plugged into.
+const DEEP: u64 = 4;
+/// Hubs on the way to the deepest devices that the server must find: it serves one more, which may
+/// be in the other tree.
+const FOUND: usize = HUBS - 1;
+/// How trees come and go, and the devices at their ends. All hubs of a tree are found before the
+/// first of these come.
+const TREE_STAY: Nanos = Nanos::from_secs(8);
+const TREE_AWAY: Nanos = Nanos::from_secs(1);
+const TREE_FOUND: Nanos = Nanos::from_millis(2_500);
+const LEAF_STAY: Nanos = Nanos::from_millis(350);
+const LEAF_AWAY: Nanos = Nanos::from_millis(150);
+/// Devices at the end of a tree, and how often they come.
+const LEAVES: u8 = 2;
+const LEAF_TIMES: u64 = 10;
+/// Devices that came or left in a second, at least.
+const CHANGES: u64 = 10;
+
+impl Wave {
+    /// Returns how many devices or trees come at a time, and in which rhythm.
+    const fn rhythm(self, times: u64) -> (u8, Rhythm) {
+        match self {
+            Wave::Sound | Wave::Hostile => {
+                (PORTS, Rhythm { from: FROM, stay: STAY, away: AWAY, times })
+            }
+            Wave::Trees => (TREES, Rhythm { from: FROM, stay: TREE_STAY, away: TREE_AWAY, times }),
+        }
+    }
+
+    /// Returns the length of a run in which all have come and left.
+    pub const fn length_ns(self, times: u64) -> u64 {
+        let (_, Rhythm { from, stay, away, .. }) = self.rhythm(times);
+        from.0 + (times + 1) * (stay.0 + away.0)
+    }
 }
 
 /// Returns a controller with a sensor, and the hub with its devices.
@@ -60,14 +103,15 @@ pub fn around(wave: Wave, times: u64, seed: u64) -> Functions {
 /// Returns the controller and its devices, with faults and lies counted.
 fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<FaultTally>) -> Functions {
     let tally = Rc::clone(tally);
-    let rhythm = Rhythm { from: FROM, stay: STAY, away: AWAY, times };
+    let (ports, rhythm) = wave.rhythm(times);
     let make = move |number: u64| match wave {
         Wave::Sound => sound(number),
         Wave::Hostile => hostile(number, seed, &tally),
+        Wave::Trees => tree(number, seed),
     };
     let mut controller = PluggedController::new();
     controller.plug(1, Box::new(Sensor::default()));
-    controller.plug(2, Box::new(Restless::new(PORTS, rhythm, Box::new(make))));
+    controller.plug(2, Box::new(Restless::new(ports, rhythm, Box::new(make))));
     vec![(XHCI, Box::new(controller))]
 }
 
@@ -79,6 +123,54 @@ fn sound(number: u64) -> Box<dyn UsbDevice> {
         2 => Box::new(HubModel::new(false, 4)),
         _ => Box::new(Sensor::default()),
     }
+}
+
+/// Returns the hubs of a tree: every fourth is as deep as the standard allows.
+fn hubs(number: u64, seed: u64) -> u64 {
+    if number.is_multiple_of(4) { DEEP } else { 1 + Random::stream(seed, number).below(DEEP) }
+}
+
+/// Returns a chain of hubs. At the last one devices come and go until it is pulled.
+fn tree(number: u64, seed: u64) -> Box<dyn UsbDevice> {
+    let mut random = Random::stream(seed, !number);
+    let (_, Rhythm { from, stay, away, .. }) = Wave::Trees.rhythm(0);
+    let plugged = from.0 + number / u64::from(TREES) * (stay.0 + away.0);
+    let rhythm = Rhythm {
+        from: Nanos(plugged) + TREE_FOUND,
+        stay: LEAF_STAY,
+        away: LEAF_AWAY,
+        times: LEAF_TIMES,
+    };
+    let first = random.below(4);
+    let last = Restless::new(LEAVES, rhythm, Box::new(move |number| sound(first + number)));
+    let mut tree: Box<dyn UsbDevice> = Box::new(last);
+    for _ in 1..hubs(number, seed) {
+        let mut hub = HubModel::new(false, 4);
+        let port = 1 + random.below(4) as u8;
+        let fits = hub.plug(Nanos::ZERO, port, tree);
+        assert!(fits.is_ok(), "a new hub has free ports");
+        tree = Box::new(hub);
+    }
+    tree
+}
+
+/// Returns how many devices come or leave in so many waves of trees.
+fn tree_changes(times: u64, seed: u64) -> u64 {
+    let trees = times * u64::from(TREES);
+    let leaves = trees * u64::from(LEAVES) * LEAF_TIMES;
+    2 * (leaves + (0..trees).map(|number| hubs(number, seed)).sum::<u64>())
+}
+
+/// Checks that enough devices came and left, and that some were found behind several hubs.
+pub fn grown(boot: &Observed, times: u64, seed: u64) -> Result<String, String> {
+    let (changes, ns) = (tree_changes(times, seed), times * (TREE_STAY.0 + TREE_AWAY.0));
+    let rate = changes * 1_000_000_000 / ns;
+    let server = boot.log("usbd");
+    let routes = server.iter().filter_map(|line| line.split(", route ").nth(1)?.split(':').next());
+    let mut depths = [0_u64; FOUND + 1];
+    routes.for_each(|route| depths[if route == "0" { 0 } else { route.len().min(FOUND) }] += 1);
+    let said = format!("{changes} changes, {rate} a second; found by their hubs: {depths:?}");
+    if rate < CHANGES || depths.contains(&0) { Err(said) } else { Ok(said) }
 }
 
 /// Returns a device with a lie or two, and with packets that go wrong.
@@ -235,17 +327,26 @@ impl Stocktaking {
 ///
 /// # Errors
 /// If the programs cannot be built.
-pub fn command(workspace: &Workspace, cycles: u64, hostile: u64, seed: u64) -> Result<u8, Failure> {
+pub fn command(
+    workspace: &Workspace,
+    [cycles, hostile, trees]: [u64; 3],
+    seed: u64,
+) -> Result<u8, Failure> {
     let mut tally = Tally::default();
     let built = metal::build(workspace)?;
-    let waves = [(Wave::Sound, cycles), (Wave::Hostile, hostile.div_ceil(PORTS.into()))];
+    let waves = [
+        (Wave::Sound, cycles),
+        (Wave::Hostile, hostile.div_ceil(PORTS.into())),
+        (Wave::Trees, trees),
+    ];
     for (wave, times) in waves {
         if times == 0 {
             continue;
         }
-        tally.step(&format!("{times} times {PORTS} devices: {wave:?}"), || {
+        let (ports, _) = wave.rhythm(times);
+        tally.step(&format!("{times} times {ports} devices: {wave:?}"), || {
             let system = describe(&workspace.root().join(WAVES)).map_err(|f| f.to_string())?;
-            let horizon_ns = FROM.0 + (times + 1) * (STAY.0 + AWAY.0);
+            let horizon_ns = wave.length_ns(times);
             let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
             let session =
                 Session::assemble(system, built.clone(), options).map_err(|f| f.to_string())?;
@@ -257,6 +358,9 @@ pub fn command(workspace: &Workspace, cycles: u64, hostile: u64, seed: u64) -> R
             let FaultTally { liars, lies, faults } = &*wrong;
             let (liars, lies, faults) = (liars.get(), lies.get(), faults.get());
             println!("{seen}; {liars} devices lied, {lies} times in all, {faults} faults");
+            if wave == Wave::Trees {
+                println!("{}", grown(&boot, times, seed)?);
+            }
             println!("{}", stock.is_level()?);
             Ok(())
         });

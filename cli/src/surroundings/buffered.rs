@@ -14,7 +14,14 @@ use diapason_system::{CanNetwork, CanScheduler, FaultTarget, InjectedFault, Syst
 /// Returns the CAN controllers with message buffers of a host, each with its bus: other nodes send
 /// their messages there, and `faults` happen to both.
 pub(super) fn buffered(system: &System, faults: &[InjectedFault]) -> Functions {
-    let card = |network: &CanNetwork| -> Option<(usize, ToucanCard)> {
+    let function = |(card, _)| -> (u32, Box<dyn FunctionModel>) { (TOUCAN, Box::new(card)) };
+    buffered_on_buses(system, faults).into_iter().map(function).collect()
+}
+
+/// Returns the controllers as [`buffered`] does, in the order of their devices, each with its bus.
+#[must_use]
+pub fn buffered_on_buses(system: &System, faults: &[InjectedFault]) -> Vec<(ToucanCard, CanBus)> {
+    let card = |network: &CanNetwork| -> Option<(usize, (ToucanCard, CanBus))> {
         let device = network.controller?.device;
         let bus = CanBus::new(BitRate::new(network.rate).ok()?);
         let terms = on_time(network);
@@ -37,12 +44,11 @@ pub(super) fn buffered(system: &System, faults: &[InjectedFault]) -> Functions {
                 card.suffer(at, controller_mishap(fault), words);
             }
         }
-        Some((device, card))
+        Some((device, (card, bus)))
     };
     let mut cards: Vec<_> = system.cans.iter().filter_map(card).collect();
     cards.sort_by_key(|(device, _)| *device);
-    let function = |(_, card)| -> (u32, Box<dyn FunctionModel>) { (TOUCAN, Box::new(card)) };
-    cards.into_iter().map(function).collect()
+    cards.into_iter().map(|(_, on_bus)| on_bus).collect()
 }
 
 /// Returns the terms that the nodes of a bus under MTS keep, as the description writes them.

@@ -125,6 +125,7 @@ impl Xhc {
         // An end beyond all memory is refused when it is used.
         if data && !block.has(bit::IMMEDIATE) && length > 0 && address < u64::MAX - length {
             let input = is_input(endpoint, block);
+            self.counts.lent += 1;
             self.lent.add(Loan { place, block: at, address, length, input });
         }
     }

@@ -117,7 +117,7 @@ impl Xhc {
             let (slot, endpoint) = place;
             records.push(BusPacket { start, end, bus, slot, endpoint, kind, bytes, outcome });
         }
-        self.conclude(memory, place, outcome, bytes);
+        self.conclude(memory, place, outcome, (bytes, wanted));
         let not_now = matches!(load, Load::In(Answer::Nak, _));
         if let Load::In(_, bytes) = load {
             self.spare = bytes;
@@ -227,7 +227,7 @@ impl Xhc {
         memory: &mut dyn Memory,
         place: Place,
         outcome: PacketOutcome,
-        bytes: u32,
+        (bytes, wanted): (u32, u32),
     ) {
         let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
         let isochronous = endpoint.kind.is_isochronous();
@@ -235,10 +235,10 @@ impl Xhc {
         match outcome {
             PacketOutcome::Moved => {
                 endpoint.errors = 0;
-                self.moved(memory, place, bytes);
+                self.moved(memory, place, (bytes, wanted));
                 self.wake(memory, place.0);
             }
-            PacketOutcome::Nak if isochronous => self.moved(memory, place, 0),
+            PacketOutcome::Nak if isochronous => self.moved(memory, place, (0, wanted)),
             PacketOutcome::Nak => {
                 endpoint.waiting = true;
                 if let Err(at) = self.put_off.binary_search(&place) {

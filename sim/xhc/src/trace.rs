@@ -43,4 +43,6 @@ pub struct TraceCounts {
     pub interrupts: u64,
     /// Packets on all buses.
     pub packets: u64,
+    /// Blocks of transfers whose memory was lent, and so watched.
+    pub lent: u64,
 }

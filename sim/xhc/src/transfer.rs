@@ -133,10 +133,14 @@ impl Xhc {
         Ok(())
     }
 
-    /// Bytes of a packet moved.
-    pub(crate) fn moved(&mut self, memory: &mut dyn Memory, place: Place, bytes: u32) {
+    /// Bytes of a packet moved, of those that were wanted.
+    pub(crate) fn moved(
+        &mut self,
+        memory: &mut dyn Memory,
+        place: Place,
+        (bytes, wanted): (u32, u32),
+    ) {
         let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
-        let wanted = endpoint.next_packet().unwrap_or(0);
         let Some(td) = &mut endpoint.td else { return };
         td.done += u64::from(bytes);
         td.counted += u64::from(bytes);

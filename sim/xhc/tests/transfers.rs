@@ -247,6 +247,36 @@ fn a_stop_says_how_far_it_came_and_a_doorbell_goes_on() {
     assert_eq!(driver.ram.bytes(buffer, 1025)[1023..], [1, 2]);
 }
 
+/// The packet under way when the stop is asked for ends as it would without: a short one ends its
+/// transfer, and the next packet belongs to the next transfer.
+#[test]
+fn a_short_packet_ends_its_transfer_even_if_a_stop_waits_for_it() {
+    let mut short = 0;
+    for delay in (0..2_000).step_by(100) {
+        let (mut driver, gadget, slot) = pair();
+        gadget.give(0x81, &[1; 700]);
+        driver.queue_normal(slot, IN, 1024, DONE | bit::SHORT);
+        let stop = Trb::new(Kind::StopEndpoint, 0, 0, Trb::place(slot, IN));
+        let mut commands = driver.commands;
+        driver.push(&mut commands, stop);
+        driver.commands = commands;
+        driver.write(diapason_xhc::DOORBELLS, 0);
+        driver.run_for(Nanos(delay));
+        driver.doorbell(slot, IN);
+        driver.run_for(Nanos::from_micros(50));
+        let ends: Vec<_> =
+            driver.take(0).iter().map(|it| (it.completion(), it.residual())).collect();
+        let stopped = (Some(Completion::Success), 0);
+        match ends[..] {
+            [(Some(Completion::ShortPacket), 324), end] if end == stopped => short += 1,
+            // The command was there before the packet.
+            [(Some(Completion::Stopped), 1024), end] if end == stopped => {}
+            _ => panic!("{ends:?} after {delay} ns"),
+        }
+    }
+    assert!(short > 0);
+}
+
 #[test]
 fn a_stop_of_an_idle_endpoint_is_silent_and_between_pieces_has_no_length() {
     let (mut driver, gadget, slot) = pair();

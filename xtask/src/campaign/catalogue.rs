@@ -199,13 +199,13 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
     },
     Campaign {
         name: "usb",
-        unit: "plug cycles, and 150 hostile devices for each",
+        unit: "plug cycles, 150 hostile devices and a tenth of a wave of trees for each",
         usual: 10_000,
         alone: false,
         share: |_, size, shard| {
             let part = shard.part(size.count);
             let line = Line::of(Program::Xtask, ["usb"]).with("--cycles", part);
-            let line = line.with("--hostile", 150 * part);
+            let line = line.with("--hostile", 150 * part).with("--trees", part.div_ceil(10));
             Ok(vec![line.with("--seed", size.seed + shard.index())])
         },
     },

@@ -412,7 +412,7 @@ mod tests {
         let workspace = Workspace::find().unwrap();
         let usb = Campaign::find("usb").unwrap();
         let line = usb.lines(&workspace, &size, "1/3".parse().unwrap()).unwrap().remove(0);
-        let own = "cargo xtask usb --cycles 3 --hostile 450 --seed 2";
+        let own = "cargo xtask usb --cycles 3 --hostile 450 --trees 1 --seed 2";
         assert_eq!(again(b"it failed\n", &line), [own]);
         assert_eq!(again(b"x\nagain: diapason sim a\n", &line), ["diapason sim a"]);
     }

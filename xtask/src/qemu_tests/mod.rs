@@ -37,7 +37,7 @@ mod tcp;
 mod theft;
 mod trials;
 mod tuned;
-mod udp;
+pub mod udp;
 mod usb;
 mod vcpus;
 mod victims;

@@ -135,7 +135,7 @@ fn answered(boot: &Observed, least: u64) -> Result<(), String> {
 }
 
 /// Returns the report of a process on the one end of this kind that it has.
-pub(super) fn frames<'o>(
+pub fn frames<'o>(
     boot: &'o Observed,
     process: &str,
     end: FrameEnd,
@@ -147,7 +147,7 @@ pub(super) fn frames<'o>(
 }
 
 /// Returns an error unless every frame that was offered was passed on or counted by reason.
-pub(super) fn balanced(row: &FrameRow) -> Result<(), String> {
+pub fn balanced(row: &FrameRow) -> Result<(), String> {
     let discarded: u64 = row.discarded.iter().sum();
     let is_balanced = row.last.offered == row.last.passed + discarded;
     is_balanced.then_some(()).ok_or_else(|| format!("frames are missing: {row:?}"))

@@ -89,7 +89,7 @@ pub(super) fn breaks(
 }
 
 /// A second program, which sends its message sixteen times too often.
-const CHATTERBOX: &str = r#"
+pub(super) const CHATTERBOX: &str = r#"
 [[message]]
 name = "chatter"
 bus = "drive"

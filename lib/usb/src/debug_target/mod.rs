@@ -89,7 +89,6 @@ pub struct DebugTarget<M, D> {
     identity: TargetIdentity,
     on: bool,
     runs: bool,
-    halted: u32,
     /// The next event: its index, and the cycle bit that makes it ours.
     event: (u16, bool),
     rings: [Ring; 2],
@@ -104,8 +103,8 @@ impl<M: Mmio, D: Dma> DebugTarget<M, D> {
         let base = find(&mut mmio).filter(|_| dma.length() >= BYTES).ok_or(Absent)?;
         let (rings, event) =
             ([Ring::new(LinkDirection::Out), Ring::new(LinkDirection::In)], (0, true));
-        let (on, runs, halted) = (false, false, 0);
-        Ok(DebugTarget { mmio, dma, base, identity, on, runs, halted, event, rings })
+        let (on, runs) = (false, false);
+        Ok(DebugTarget { mmio, dma, base, identity, on, runs, event, rings })
     }
 
     fn read(&mut self, register: u64) -> u32 {
@@ -149,18 +148,19 @@ impl<M: Mmio, D: Dma> DebugTarget<M, D> {
         if !self.on || control & control::ENABLE == 0 {
             return self.begin(control, tell);
         }
-        self.take_events(tell);
+        let halts = if self.take_events(tell) { self.read(register::CONTROL) } else { control };
         if control & control::RUN_CHANGE != 0 {
             self.write(register::CONTROL, control::ENABLE | control::RUN_CHANGE);
+            // The host left, and may have come back since the last look.
+            self.note_run(false, tell);
         }
         self.note_run(control & control::RUNS != 0, tell);
-        let halted = control & (control::HALT_OUT | control::HALT_IN);
-        let cleared = core::mem::replace(&mut self.halted, halted) & !halted;
-        for (ring, bit) in self.rings.iter_mut().zip([control::HALT_OUT, control::HALT_IN]) {
-            ring.bell |= cleared & bit != 0;
-        }
-        if self.runs {
-            self.ring_doorbells();
+        for (number, bit) in [control::HALT_OUT, control::HALT_IN].into_iter().enumerate() {
+            let halted = halts & bit != 0;
+            self.rings[number].bell |= halted;
+            if self.runs && !halted && core::mem::take(&mut self.rings[number].bell) {
+                self.write(register::DOORBELL, (number as u32) << 8);
+            }
         }
     }
 
@@ -172,14 +172,6 @@ impl<M: Mmio, D: Dma> DebugTarget<M, D> {
         // Rings are not looked at before their doorbells ring again.
         for ring in &mut self.rings {
             ring.bell = !ring.is_empty();
-        }
-    }
-
-    fn ring_doorbells(&mut self) {
-        for number in 0..self.rings.len() {
-            if core::mem::take(&mut self.rings[number].bell) {
-                self.write(register::DOORBELL, (number as u32) << 8);
-            }
         }
     }
 
@@ -196,7 +188,7 @@ impl<M: Mmio, D: Dma> DebugTarget<M, D> {
         for ring in &mut self.rings {
             ring.lay_out(&mut self.dma);
         }
-        (self.event, self.halted) = ((0, true), 0);
+        self.event = (0, true);
         let base = self.dma.base();
         self.write(register::TABLE_SIZE, 1);
         self.write_64(register::TABLE, base + layout::TABLE);
@@ -208,11 +200,12 @@ impl<M: Mmio, D: Dma> DebugTarget<M, D> {
         self.write(register::CONTROL, control::ENABLE);
     }
 
-    fn take_events(&mut self, tell: &mut dyn FnMut(TargetEvent)) {
-        let before = self.event;
+    /// Returns whether a ring halted. It may have been cleared since.
+    fn take_events(&mut self, tell: &mut dyn FnMut(TargetEvent)) -> bool {
+        let (before, mut halted) = (self.event, false);
         while let Some(event) = self.next_event() {
             match event.kind() {
-                Some(Kind::TransferEvent) => self.ended(event, tell),
+                Some(Kind::TransferEvent) => halted |= self.ended(event, tell),
                 Some(Kind::PortStatusChange) => self.note_port(),
                 _ => {}
             }
@@ -221,6 +214,7 @@ impl<M: Mmio, D: Dma> DebugTarget<M, D> {
             let at = layout::EVENTS_AT + u64::from(self.event.0) * BLOCK as u64;
             self.write_64(register::DEQUEUE, self.dma.base() + at);
         }
+        halted
     }
 
     fn next_event(&mut self) -> Option<Trb> {
@@ -237,17 +231,22 @@ impl<M: Mmio, D: Dma> DebugTarget<M, D> {
         self.write(register::PORT, status & (port::CHANGES | port::ENABLED));
     }
 
-    /// The ring is known by the address: how parts number it differs.
-    fn ended(&mut self, event: Trb, tell: &mut dyn FnMut(TargetEvent)) {
+    /// Tells the end of a block, and returns whether its ring halted instead. The ring is known by
+    /// the address: how parts number it differs.
+    fn ended(&mut self, event: Trb, tell: &mut dyn FnMut(TargetEvent)) -> bool {
         let offset = event.parameter.wrapping_sub(self.dma.base());
-        let Some(ring) = self.rings.iter_mut().find(|ring| ring.has(offset)) else { return };
+        let Some(ring) = self.rings.iter_mut().find(|ring| ring.has(offset)) else { return false };
         match event.completion() {
             Some(Completion::Success) => ring.end(offset, Some(0), tell),
             Some(Completion::ShortPacket) => ring.end(offset, Some(event.residual()), tell),
             Some(Completion::Transaction) => ring.end(offset, None, tell),
-            // It halted. The block stays, and is looked at again when the other side clears that.
-            _ => {}
+            _ => {
+                // The block stays, and is looked at again when the other side clears the halt.
+                ring.bell = true;
+                return true;
+            }
         }
+        false
     }
 }
 

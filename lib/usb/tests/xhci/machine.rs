@@ -228,6 +228,17 @@ impl<L: Lanes<Link, Link>> Machine<L> {
         self.link.0.borrow().xhc.denials().len()
     }
 
+    /// Misuses of memory that was lent, by the driver or the controller, since the last call.
+    pub fn take_misuses(&mut self) -> Vec<(diapason_xhc::Misuse, u64)> {
+        self.link.0.borrow_mut().xhc.take_misuses()
+    }
+
+    /// A broken controller writes once more what it wrote last.
+    pub fn write_late(&mut self) {
+        let inside = &mut *self.link.0.borrow_mut();
+        inside.xhc.write_late(&mut inside.ram);
+    }
+
     pub fn counts(&self) -> diapason_xhc::TraceCounts {
         self.link.0.borrow().xhc.counts()
     }

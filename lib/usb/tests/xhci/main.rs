@@ -6,6 +6,7 @@ mod enumerate;
 mod fake;
 mod hostile;
 mod lanes;
+mod lent;
 mod machine;
 mod model;
 mod plug;

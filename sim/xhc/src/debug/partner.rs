@@ -221,7 +221,16 @@ impl Partner {
         self.room = 0;
     }
 
+    fn clear_halt(&mut self, now: Nanos, ring: usize) {
+        self.halted[ring] = false;
+        self.tell(now, Happening::Cleared(ring));
+    }
+
     fn configure(&mut self, now: Nanos, on: bool) {
+        if on && self.configured {
+            // It stays as it is, but for halts.
+            return [OUT, IN].into_iter().for_each(|ring| self.clear_halt(now, ring));
+        }
         self.count += 1;
         self.configured = on;
         self.forget();
@@ -268,9 +277,7 @@ impl UsbDevice for Partner {
                 Ok(Vec::new())
             }
             request::CLEAR_FEATURE if setup.kind == 2 => {
-                let ring = if setup.index == 0x81 { OUT } else { IN };
-                self.halted[ring] = false;
-                self.tell(now, Happening::Cleared(ring));
+                self.clear_halt(now, if setup.index == 0x81 { OUT } else { IN });
                 Ok(Vec::new())
             }
             request::CLEAR_FEATURE | request::SET_FEATURE | SET_SELECT | SET_ISOCH_DELAY => {

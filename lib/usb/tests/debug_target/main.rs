@@ -1,179 +1,24 @@
 //! The driver of the debug capability: on the model of a controller, with another computer at the
 //! cable, and on registers and memory that say anything.
 
+mod faults;
+mod pair;
+
 use diapason_abi::Nanos;
-use diapason_devices::{Answer, Handshake, UsbDevice};
+use diapason_devices::Handshake;
 use diapason_random::Random;
+use diapason_usb::Setup;
+use diapason_usb::Speed;
 use diapason_usb::class::link::Link;
-use diapason_usb::debug_target::{
-    Absent, BYTES, DebugTarget, LinkDirection, TargetEvent, TargetIdentity,
-};
+use diapason_usb::debug_target::{Absent, BYTES, DebugTarget, LinkDirection, TargetEvent};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::setup::descriptor_type::{CONFIGURATION, STRING};
 use diapason_usb::trb::{Completion, Kind, Trb};
 use diapason_usb::xhci::{Buffer, Dma, Mmio};
-use diapason_usb::{Setup, Speed};
-use diapason_xhc::{Config, DebugConfig, Denied, Memory, Xhc};
+use diapason_xhc::{Config, Xhc};
+use pair::{BASE, DATA, Hardware, IDENTITY, Pair, ROOM, Ram};
 use std::cell::RefCell;
 use std::rc::Rc;
-
-const BASE: u64 = 0x1_0000;
-const ROOM: usize = 0x8_0000;
-const DATA: u64 = 0x1_0000;
-const IDENTITY: TargetIdentity = TargetIdentity {
-    vendor: 0x1d6b,
-    product: 0x0010,
-    version: 0x0010,
-    protocol: 0,
-    texts: ["Diapason", "Debug target", "0001"],
-};
-
-struct Ram(Vec<u8>);
-
-impl Ram {
-    fn range(address: u64, length: usize) -> Result<std::ops::Range<usize>, Denied> {
-        let start = address.checked_sub(BASE).ok_or(Denied)? as usize;
-        let end = start.checked_add(length).filter(|end| *end <= ROOM).ok_or(Denied)?;
-        Ok(start..end)
-    }
-}
-
-impl Memory for Ram {
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), Denied> {
-        bytes.copy_from_slice(&self.0[Ram::range(address, bytes.len())?]);
-        Ok(())
-    }
-
-    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Denied> {
-        self.0[Ram::range(address, bytes.len())?].copy_from_slice(bytes);
-        Ok(())
-    }
-}
-
-/// A controller and its memory, seen by the driver.
-#[derive(Clone)]
-struct Hardware(Rc<RefCell<(Xhc, Ram, Nanos)>>);
-
-impl Mmio for Hardware {
-    fn length(&self) -> u64 {
-        diapason_xhc::WINDOW
-    }
-
-    fn read32(&mut self, offset: u64) -> u32 {
-        let (xhc, _, now) = &*self.0.borrow();
-        xhc.read(offset, *now)
-    }
-
-    fn write32(&mut self, offset: u64, value: u32) {
-        let (xhc, ram, now) = &mut *self.0.borrow_mut();
-        xhc.write(offset, value, *now, ram);
-    }
-}
-
-impl Dma for Hardware {
-    fn base(&self) -> u64 {
-        BASE
-    }
-
-    fn length(&self) -> u64 {
-        ROOM as u64
-    }
-
-    fn load(&self, offset: u64) -> u32 {
-        let mut bytes = [0; 4];
-        self.read(offset, &mut bytes);
-        u32::from_le_bytes(bytes)
-    }
-
-    fn store(&mut self, offset: u64, value: u32) {
-        self.write(offset, &value.to_le_bytes());
-    }
-
-    fn read(&self, offset: u64, bytes: &mut [u8]) {
-        let at = offset as usize;
-        bytes.copy_from_slice(&self.0.borrow().1.0[at..at + bytes.len()]);
-    }
-
-    fn write(&mut self, offset: u64, bytes: &[u8]) {
-        let at = offset as usize;
-        self.0.borrow_mut().1.0[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-}
-
-/// The target, and what the other computer has at its end of the cable.
-struct Pair {
-    hardware: Hardware,
-    target: DebugTarget<Hardware, Hardware>,
-    partner: Box<dyn UsbDevice>,
-    told: Vec<TargetEvent>,
-}
-
-impl Pair {
-    fn new() -> Pair {
-        let debug = DebugConfig { port: 4, burst: 0, first_endpoint: 2, survives_reset: false };
-        let mut xhc = Xhc::new(Config { debug: Some(debug), ..Config::default() });
-        let partner = xhc.debug_partner(Nanos::from_micros(1), &Default::default()).unwrap();
-        let hardware = Hardware(Rc::new(RefCell::new((xhc, Ram(vec![0; ROOM]), Nanos::ZERO))));
-        let target = DebugTarget::new(hardware.clone(), hardware.clone(), IDENTITY).unwrap();
-        let mut pair = Pair { hardware, target, partner, told: Vec::new() };
-        pair.look();
-        pair
-    }
-
-    /// Time passes, and the target looks.
-    fn look(&mut self) {
-        let now = self.now() + Nanos::from_micros(10);
-        {
-            let (xhc, ram, time) = &mut *self.hardware.0.borrow_mut();
-            xhc.advance(now, ram);
-            *time = now;
-        }
-        self.partner.advance(now);
-        self.target.poll(&mut |told| self.told.push(told));
-    }
-
-    fn now(&self) -> Nanos {
-        self.hardware.0.borrow().2
-    }
-
-    fn take(&mut self) -> Vec<TargetEvent> {
-        std::mem::take(&mut self.told)
-    }
-
-    /// Does what the other computer does when it finds a device.
-    fn configure(&mut self) {
-        let now = self.now();
-        self.partner.reset(now);
-        // A reset of a target that is known takes its time.
-        (0..200).for_each(|_| self.look());
-        let now = self.now();
-        self.partner.control(now, Setup::set_configuration(1), &[]).unwrap();
-        (0..3).for_each(|_| self.look());
-        assert!(self.target.is_configured());
-    }
-
-    fn give(&mut self, number: u64, bytes: &[u8]) -> bool {
-        let at = DATA + number * 0x1_0000;
-        self.hardware.write(at, bytes);
-        let buffer = Buffer { address: BASE + at, length: bytes.len() as u32 };
-        self.target.submit(LinkDirection::Out, buffer, number)
-    }
-
-    fn lend(&mut self, number: u64, length: u32) -> bool {
-        let address = BASE + DATA + number * 0x1_0000;
-        self.target.submit(LinkDirection::In, Buffer { address, length }, number)
-    }
-
-    /// Packets that the other computer reads.
-    fn fetch(&mut self) -> Vec<Vec<u8>> {
-        let mut packets = Vec::new();
-        let mut buffer = [0; 1024];
-        while let Answer::Data(count) = self.partner.send(self.now(), 0x81, &mut buffer) {
-            packets.push(buffer[..count].to_vec());
-        }
-        packets
-    }
-}
 
 #[test]
 fn a_controller_without_it_is_refused() {
@@ -261,6 +106,59 @@ fn what_is_queued_goes_on_when_the_other_computer_begins_anew() {
     assert_eq!(states, [TargetEvent::Configured, TargetEvent::Left, TargetEvent::Configured]);
     (0..3).for_each(|_| pair.look());
     assert_eq!(pair.fetch(), [[1; 10], [2; 10]]);
+}
+
+#[test]
+fn a_target_that_looks_away_while_it_is_configured_anew_goes_on() {
+    let mut pair = Pair::new();
+    pair.configure();
+    assert!(pair.give(0, &[1; 10]) && pair.lend(1, 1_024));
+    pair.look();
+    for configuration in [0, 1] {
+        let now = pair.now();
+        pair.partner.control(now, Setup::set_configuration(configuration), &[]).unwrap();
+        pair.pass();
+    }
+    (0..3).for_each(|_| pair.look());
+    let states: Vec<TargetEvent> = pair.take();
+    assert_eq!(states, [TargetEvent::Configured, TargetEvent::Left, TargetEvent::Configured]);
+    assert_eq!(pair.fetch(), [[1; 10]]);
+    assert_eq!(pair.partner.receive(pair.now(), 1, &[7; 100]), Handshake::Ack);
+}
+
+#[test]
+fn a_configuration_that_is_chosen_twice_loses_nothing() {
+    let mut pair = Pair::new();
+    pair.configure();
+    assert!(pair.give(0, &[1; 10]) && pair.lend(1, 1_024));
+    (0..3).for_each(|_| pair.look());
+    let now = pair.now();
+    pair.partner.control(now, Setup::set_configuration(1), &[]).unwrap();
+    (0..3).for_each(|_| pair.look());
+    assert_eq!(pair.fetch(), [[1; 10]]);
+    assert_eq!(pair.partner.receive(pair.now(), 1, &[7; 100]), Handshake::Ack);
+}
+
+/// The host clears the halt before the target looks again.
+#[test]
+fn a_ring_that_was_halted_between_two_looks_goes_on() {
+    let mut pair = Pair::new();
+    pair.configure();
+    assert!(pair.give(0, &[1; 10]) && pair.lend(1, 1_024));
+    (0..3).for_each(|_| pair.look());
+    pair.take();
+    let control = diapason_xhc::EXTENDED + 0x30 + 0x20;
+    pair.hardware.write32(control, 1 << 31 | 3 << 2);
+    pair.pass();
+    let now = pair.now();
+    assert_eq!(pair.partner.receive(now, 1, &[7; 100]), Handshake::Stall);
+    for endpoint in [0x81, 1] {
+        pair.partner.control(now, Setup::clear_halt(endpoint), &[]).unwrap();
+    }
+    pair.pass();
+    (0..3).for_each(|_| pair.look());
+    assert_eq!(pair.fetch(), [[1; 10]]);
+    assert_eq!(pair.partner.receive(pair.now(), 1, &[7; 100]), Handshake::Ack);
 }
 
 #[test]
