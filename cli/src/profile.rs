@@ -5,10 +5,14 @@
 //! each kernel operation, with cold caches. The same kernel and programs run in QEMU, which counts
 //! the instructions of these operations. The operation that is slowest by the instruction says how
 //! fast the computer is.
+//!
+//! With `examples/machine-cores.toml` the other cores work on memory meanwhile, and say how much
+//! they did. QEMU counts what the first core does alone: that takes as many instructions.
 
 use crate::bench::{Measured, Operation};
-use crate::console::{Line, Splitter};
-use crate::describe::refused;
+use crate::console::{Line, SerialPort};
+use crate::cores::share_kernel;
+use crate::describe::{describe_any, refused};
 use crate::failure::{Failure, HOLDS};
 use crate::input::Input;
 use crate::output::{note, say};
@@ -20,12 +24,18 @@ use diapason_abi::Nanos;
 use diapason_abi::record::Record;
 use diapason_costs::counted::PLAIN;
 use diapason_pipe::measured::{MachineReport, Measurement, Reported};
-use diapason_system::{Gap, MachineProfile, RunOptions, System, parse};
+use diapason_system::{Description, Gap, MachineProfile, MemoryStress, RunOptions, System};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The system that measures a computer.
+/// The system that measures a computer, for hosts with one core.
 pub const MEASURING: &str = "examples/machine.toml";
-const DESCRIPTION: &str = include_str!("../../examples/machine.toml");
+/// The system that measures one while its other cores work on memory.
+pub const MEASURING_CORES: &str = "examples/machine-cores.toml";
+/// The program that measures what the benchmark does not.
+const MACHINE: &str = "machine";
+/// The argument with which it waits for so many other cores.
+const OTHERS: usize = 1;
 /// Least instructions a second that a plan counts with.
 const SLOWEST_HZ: u64 = 1_000_000;
 /// Time of the run that counts, in ns. It ends by itself long before.
@@ -53,7 +63,7 @@ pub fn profile(request: &ProfileRequest) -> Result<u8, Failure> {
     let heard = Heard::on(&bytes.map_err(|error| Input::Console.refused(path, &error))?);
     let wrong = |why: String| Failure::Input(format!("error: {}: {why}", path.display()));
     heard.whole().map_err(wrong)?;
-    let counted = counted(request.missing)?;
+    let counted = counted(heard.description(), request.missing)?;
     let machine = heard.machine(&counted).map_err(wrong)?;
     let text = machine.to_toml();
     let out = request.out.display().to_string();
@@ -68,29 +78,49 @@ pub fn profile(request: &ProfileRequest) -> Result<u8, Failure> {
     Ok(HOLDS)
 }
 
-/// Runs the same system in QEMU, which counts instructions.
-fn counted(missing: Missing) -> Result<Heard, Failure> {
+/// Runs the first core of the same system in QEMU, which counts instructions.
+fn counted(description: &str, missing: Missing) -> Result<Heard, Failure> {
     let workspace = Workspace::find()?;
     QEMU.require(missing)?;
-    let system = parse(MEASURING, DESCRIPTION).map_err(|bad| Failure::Ours(bad.plain()))?;
-    let system = quick(system);
+    let path = workspace.root().join(description);
+    let systems = match describe_any(&path)? {
+        Description::One(system) => vec![*system],
+        Description::Cores(cores) => cores,
+        Description::Several(_) => Vec::new(),
+    };
     note("building the kernel and the programs");
-    let built = project::build(&workspace, &workspace.root().join(MEASURING), &[&system])?;
+    let built = project::build(&workspace, &path, &systems.iter().collect::<Vec<&System>>())?;
     let options = RunOptions { horizon_ns: COUNTING_NS, record_bytes: 0, watch: false };
-    let session = Session::assemble(system, built, options)?.on_own_kernel(&workspace)?;
+    let session = |system: System| {
+        let name = system.core.to_string();
+        Ok((name, Session::assemble(quick(system), built.clone(), options)?))
+    };
+    let mut sessions = systems.into_iter().map(session).collect::<Result<Vec<_>, Failure>>()?;
+    if sessions.len() > 1 {
+        share_kernel(&workspace, &mut sessions)?;
+    }
+    let nothing = || Failure::Ours(format!("{description} has no core"));
+    let (_, mut first) = sessions.into_iter().next().ok_or_else(nothing)?;
+    if first.system.cores == 1 {
+        first = first.on_own_kernel(&workspace)?;
+    }
     note("counting the instructions of its operations in QEMU");
     let mut heard = Heard::default();
-    session.run(&workspace, &mut |line| heard.note(line))?;
+    first.run(&workspace, &mut |line| heard.note(0, line))?;
     heard.whole().map_err(|why| Failure::Ours(format!("in QEMU: {why}")))?;
     Ok(heard)
 }
 
-/// Returns the system with the least arguments. An instruction is counted once, whatever is in the
-/// caches.
+/// Returns the system with the least arguments, and without other cores to wait for or to have
+/// memory in common with. An instruction is counted once, whatever is in the caches.
 fn quick(mut system: System) -> System {
-    for argument in system.processes.iter_mut().flat_map(|process| &mut process.arguments) {
-        *argument = (*argument).min(1);
+    for process in &mut system.processes {
+        process.arguments.iter_mut().for_each(|argument| *argument = (*argument).min(1));
+        if process.program == MACHINE {
+            process.arguments[OTHERS] = 0;
+        }
     }
+    system.segments.iter_mut().for_each(|segment| segment.common = false);
     system
 }
 
@@ -100,24 +130,46 @@ struct Heard {
     /// Bytes of the kernel: text, rodata, data, bss.
     kernel: Vec<u64>,
     counter_khz: u64,
+    /// Another core than the first said something.
+    several: bool,
     measured: Measured,
-    processor: Option<(String, bool)>,
+    processor: Option<Processor>,
     gaps: Option<(Nanos, Option<Gap>)>,
     late: Option<Nanos>,
     /// How late interrupts of the device were, and the longest read of its register.
     device: Option<(Nanos, Nanos)>,
+    stress: Option<MemoryStress>,
+    /// The other cores that worked on memory meanwhile, and how many lines each read, read and
+    /// wrote, and wrested from others.
+    worked: BTreeMap<usize, [u64; 3]>,
+}
+
+/// A processor, as it calls itself.
+#[derive(Default)]
+struct Processor {
+    name: String,
+    /// It says that a program runs it.
+    emulated: bool,
+    /// It says that its cores are not all of one kind.
+    hybrid: bool,
 }
 
 impl Heard {
     /// Returns what the last boot on a console says.
     fn on(console: &[u8]) -> Heard {
-        let (mut heard, mut splitter) = (Heard::default(), Splitter::default());
-        splitter.push(console, |line| heard.note(&line));
-        splitter.finish(|line| heard.note(&line));
+        let (mut heard, mut port) = (Heard::default(), SerialPort::default());
+        port.push(console, |core, line| heard.note(core, &line));
+        port.finish(|core, line| heard.note(core, &line));
         heard
     }
 
-    fn note(&mut self, line: &Line) {
+    /// Returns the system that this computer booted.
+    fn description(&self) -> &'static str {
+        if self.several { MEASURING_CORES } else { MEASURING }
+    }
+
+    fn note(&mut self, core: usize, line: &Line) {
+        self.several |= core > 0;
         match line {
             Line::Record(Record::Boot, words) => {
                 let kernel = words.get(1..).unwrap_or_default().to_vec();
@@ -133,24 +185,33 @@ impl Heard {
                 self.measured.note(&report);
             }
             Some((_, Some(Reported { said: Measurement::Machine(report), .. }))) => {
-                self.note_machine(&report);
+                self.note_machine(core, &report);
             }
             _ => {}
         }
     }
 
-    fn note_machine(&mut self, report: &MachineReport) {
+    fn note_machine(&mut self, core: usize, report: &MachineReport) {
         match *report {
-            MachineReport::Processor { name, emulated } => {
+            MachineReport::Processor { name, emulated, hybrid } => {
                 let shown = name.into_iter().filter(|byte| matches!(byte, b' '..=b'~'));
                 let name: String = shown.map(char::from).collect();
-                self.processor = Some((name.trim().to_owned(), emulated));
+                let name = name.trim().to_owned();
+                self.processor = Some(Processor { name, emulated, hybrid });
             }
             MachineReport::Gaps { measured, count, longest, apart } => {
                 self.gaps = Some((measured, (count > 0).then_some(Gap { longest, apart })));
             }
             MachineReport::Timers { late, .. } => self.late = Some(late),
             MachineReport::Device { late, read, .. } => self.device = Some((late, read)),
+            MachineReport::Beside { cores, rings, ring, alone, beside } => {
+                let cores = u16::try_from(cores).unwrap_or(u16::MAX);
+                let ring = (rings > 0).then_some(ring);
+                self.stress = Some(MemoryStress { cores, alone, beside, ring });
+            }
+            MachineReport::Stress { read, updated, wrested } => {
+                self.worked.insert(core, [read, updated, wrested]);
+            }
         }
     }
 
@@ -165,13 +226,38 @@ impl Heard {
             Heard { processor: None, .. } => "the name of the processor",
             Heard { late: None, .. } => "how late timers are",
             Heard { gaps: None, .. } => "how long the processor is away",
-            _ => return Ok(()),
+            Heard { stress: None, several: true, .. } => {
+                "how long a walk through memory takes beside the other cores"
+            }
+            _ => return self.all_worked(),
         };
         Err(format!(
             "nothing in it says {missing}\n\
-             help: boot it from an image of `{MEASURING}`, and keep every byte from its serial \
-             port until it says that everything is measured"
+             help: boot it from an image of `{MEASURING}` or `{MEASURING_CORES}`, and keep every \
+             byte from its serial port until it says that everything is measured"
         ))
+    }
+
+    /// Checks that each core worked on memory that should, in every way.
+    fn all_worked(&self) -> Result<(), String> {
+        let wanted = self.stress.map_or(0, |stress| usize::from(stress.cores) - 1);
+        let idle = (1..=wanted).find(|core| self.worked.get(core).is_none_or(|it| it.contains(&0)));
+        if let Some(core) = idle {
+            return Err(format!(
+                "nothing in it says that core {core} worked on memory while the first one \
+                 measured\n\
+                 help: describe one process with the program `machine-stress` on each core but the \
+                 first, and keep every byte from its serial port"
+            ));
+        }
+        if self.worked.len() > wanted {
+            return Err(format!(
+                "{} other cores worked on memory, and the first one waited for {wanted}\n\
+                 help: write their number as the second argument of `machine`, and measure again",
+                self.worked.len()
+            ));
+        }
+        Ok(())
     }
 
     /// Returns the profile of the computer that said this, by what QEMU counted.
@@ -185,7 +271,14 @@ impl Heard {
             ));
         }
         let (clock_hz, slowest) = self.slowest(&counted.measured.operations)?;
-        let (processor, emulated) = self.processor.unwrap_or_default();
+        let Processor { name: processor, emulated, hybrid } = self.processor.unwrap_or_default();
+        if hybrid && self.several {
+            return Err(format!(
+                "the cores of `{processor}` are of several kinds, and only the first was measured\n\
+                 help: switch all cores of the other kinds off in the firmware's setup, or measure \
+                 it for hosts with one core, by an image of `{MEASURING}`"
+            ));
+        }
         let (measured, gap) = self.gaps.unwrap_or_default();
         Ok(MachineProfile {
             processor,
@@ -198,6 +291,7 @@ impl Heard {
             interrupt: self.device.map(|(late, _)| late),
             gap,
             register: self.device.map(|(_, read)| read),
+            stress: self.stress,
         })
     }
 
@@ -247,6 +341,7 @@ fn is_counted(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diapason_abi::results::mark;
     use diapason_pipe::measured::{CostReport, PROCESSOR_BYTES};
     use proptest::prelude::*;
 
@@ -277,7 +372,7 @@ mod tests {
         let (count, late) = (RUNS, Nanos(4_000));
         let (measured, longest, apart) = (Nanos(60), Nanos(7), Nanos(31));
         [
-            MachineReport::Processor { name, emulated: false },
+            MachineReport::Processor { name, emulated: false, hybrid: false },
             MachineReport::Device { count, late, read: Nanos(900) },
             MachineReport::Timers { count, late: Nanos(3_000) },
             MachineReport::Gaps { measured, count: 2, longest, apart },
@@ -341,6 +436,68 @@ mod tests {
         // State messages and the interrupt of the benchmark do not count.
         assert_eq!(kept, [4, 5, 7], "{lines:?}");
         assert_eq!(without(7).unwrap().interrupt, None);
+    }
+
+    const BESIDE: MachineReport = MachineReport::Beside {
+        cores: 3,
+        rings: 9,
+        ring: Nanos(2_000),
+        alone: Nanos(70),
+        beside: Nanos(210),
+    };
+
+    /// Returns what such a core says, behind its mark.
+    fn worked(core: u8, [read, updated, wrested]: [u64; 3]) -> Vec<u8> {
+        let said = report(Measurement::Machine(MachineReport::Stress { read, updated, wrested }));
+        [&[mark(core)], said.as_bytes()].concat()
+    }
+
+    /// Returns what a computer with three cores says, of which two worked.
+    fn several(workers: &[Vec<u8>]) -> Vec<u8> {
+        let beside = report(Measurement::Machine(BESIDE));
+        [&workers.concat(), &[mark(0)][..], beside.as_bytes()].concat()
+    }
+
+    fn profiled(more: &[u8]) -> Result<MachineProfile, String> {
+        let heard = Heard::on(&[console().as_bytes(), more].concat());
+        heard.whole().and_then(|()| heard.machine(&counted()))
+    }
+
+    #[test]
+    fn other_cores_that_worked_are_in_the_profile() {
+        let both = [worked(1, [7, 8, 9]), worked(2, [1, 1, 1])];
+        let machine = profiled(&several(&both)).unwrap();
+        let (alone, beside, ring) = (Nanos(70), Nanos(210), Some(Nanos(2_000)));
+        assert_eq!(machine.stress, Some(MemoryStress { cores: 3, alone, beside, ring }));
+        assert_eq!(machine.clock_hz, 200_000_000, "the first core alone measures operations");
+        assert_eq!(profiled(b"").unwrap().stress, None);
+        assert_eq!(Heard::on(console().as_bytes()).description(), MEASURING);
+        let all = [console().into_bytes(), several(&both)].concat();
+        assert_eq!(Heard::on(&all).description(), MEASURING_CORES);
+    }
+
+    #[test]
+    fn a_core_that_did_not_work_is_missed() {
+        let (first, second) = (worked(1, [7, 8, 9]), worked(2, [1, 1, 1]));
+        let refused = |more: &[u8]| profiled(more).unwrap_err();
+        assert!(refused(&several(&[])).contains("core 1"));
+        assert!(refused(&several(std::slice::from_ref(&first))).contains("core 2"));
+        let lazy = [first.clone(), worked(2, [1, 1, 0])];
+        assert!(refused(&several(&lazy)).contains("core 2"), "it wrested no line");
+        let more = [first.clone(), second.clone(), worked(3, [1, 1, 1])];
+        assert!(refused(&several(&more)).contains("3 other cores"), "nobody waited for one");
+        assert!(refused(&[first, second].concat()).contains("a walk through memory"));
+    }
+
+    #[test]
+    fn cores_of_several_kinds_are_no_profile_of_several_cores() {
+        let both = [worked(1, [7, 8, 9]), worked(2, [1, 1, 1])];
+        let name = [b'p'; PROCESSOR_BYTES];
+        let processor = MachineReport::Processor { name, emulated: false, hybrid: true };
+        let hybrid = report(Measurement::Machine(processor));
+        let why = profiled(&[&several(&both), hybrid.as_bytes()].concat()).unwrap_err();
+        assert!(why.contains("of several kinds") && why.contains(MEASURING), "{why}");
+        assert!(profiled(hybrid.as_bytes()).is_ok(), "one core is of one kind");
     }
 
     #[test]

@@ -33,6 +33,10 @@ fn measured(machine: &MachineProfile) -> Value {
         "register_ns": machine.register.map(|time| time.0),
         "gap_ns": machine.gap.map(|gap| gap.longest.0),
         "gap_distance_ns": machine.gap.map(|gap| gap.apart.0),
+        "cores": machine.cores(),
+        "walk_alone_ns": machine.stress.map(|stress| stress.alone.0),
+        "walk_ns": machine.stress.map(|stress| stress.beside.0),
+        "ring_ns": machine.stress.and_then(|stress| stress.ring).map(|ring| ring.0),
     })
 }
 

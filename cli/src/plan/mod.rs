@@ -189,7 +189,7 @@ mod tests {
     use crate::outcome::Closeness;
     use crate::witness::{Witness, Witnesses};
     use diapason_abi::Nanos;
-    use diapason_system::{Gap, MachineProfile};
+    use diapason_system::{Gap, MachineProfile, MemoryStress};
     use serde_json::Value;
 
     #[test]
@@ -245,6 +245,7 @@ mod tests {
             interrupt: Some(time),
             gap: Some(Gap { longest: time, apart: Nanos::from_millis(100) }),
             register: Some(time),
+            stress: Some(MemoryStress { cores: 2, alone: time, beside: time, ring: Some(time) }),
         }
     }
 

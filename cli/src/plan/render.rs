@@ -172,9 +172,13 @@ impl View<'_> {
             human(core.switch.0),
         );
         if let Some(machine) = &system.machine {
+            let beside = match system.cores {
+                1 => "",
+                _ => ", and must have in them what the other cores do to memory",
+            };
             text += &format!(
                 "computer: {}\nits times replace the kernel's; those of jobs and works stay as \
-                 described\n",
+                 described{beside}\n",
                 machine.sentence()
             );
         }

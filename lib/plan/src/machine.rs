@@ -11,7 +11,7 @@ pub(crate) fn refusals(system: &System, costs: &KernelTimes) -> Vec<Diagnostics>
     let gap = machine.gap;
     let found = [
         emulated(system, machine),
-        cores(system),
+        cores(system, machine),
         interrupts(system, machine),
         gap.and_then(|gap| made(system, gap)),
         gap.and_then(|gap| meets_two(system, costs, gap)),
@@ -26,12 +26,21 @@ fn emulated(system: &System, machine: &MachineProfile) -> Option<Diagnostics> {
     (!machine.real).then(|| system.problem(Place::Description, [title, "", &note, help]))
 }
 
-fn cores(system: &System) -> Option<Diagnostics> {
-    let title = "the profile was measured while one core worked";
+/// Cores that work at the same time wait for each other's memory. The profile has as much of that
+/// as the cores that worked while it was made.
+fn cores(system: &System, machine: &MachineProfile) -> Option<Diagnostics> {
+    let (seen, wanted) = (machine.cores(), system.cores);
+    let title = match seen {
+        1 => format!("the host has {wanted} cores, and one worked while the profile was made"),
+        _ => format!("the host has {wanted} cores, and {seen} worked while the profile was made"),
+    };
     let note = "cores that work at the same time wait for each other's memory, and nothing says \
                 how long";
-    let help = "plan a host with one core, or plan without `--machine`";
-    (system.cores > 1).then(|| system.problem(Place::Description, [title, "", note, help]))
+    let help = format!(
+        "measure the computer with an image of `examples/machine-cores.toml` whose `cores` are \
+         {wanted} or more, or plan a host with at most {seen}"
+    );
+    (wanted > seen).then(|| system.problem(Place::Cores, [&title, "", note, &help]))
 }
 
 fn interrupts(system: &System, machine: &MachineProfile) -> Option<Diagnostics> {
@@ -72,7 +81,7 @@ mod tests {
     use super::*;
     use crate::Plan;
     use diapason_abi::Nanos;
-    use diapason_system::parse;
+    use diapason_system::{MemoryStress, parse, parse_cores};
 
     const SYSTEM: &str = "[system]\nname = \"s\"\n\
         [[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\n\
@@ -92,7 +101,15 @@ mod tests {
             interrupt: Some(Nanos(6_000)),
             gap: None,
             register: None,
+            stress: None,
         }
+    }
+
+    /// Returns the computer as measured while so many cores worked.
+    fn stressed(cores: u16) -> MachineProfile {
+        let (alone, beside) = (Nanos(80_000), Nanos(240_000));
+        let stress = Some(MemoryStress { cores, alone, beside, ring: None });
+        MachineProfile { stress, ..machine() }
     }
 
     fn gap(longest: u64, apart: u64) -> Option<Gap> {
@@ -149,14 +166,35 @@ mod tests {
     }
 
     #[test]
+    fn a_host_has_no_more_cores_than_worked_while_the_profile_was_made() {
+        let refused = |cores: u16, machine: MachineProfile| {
+            let task = |core: u16| {
+                format!("[[process]]\nname = \"on-{core}\"\npriority = 1\ncore = {core}\n")
+            };
+            let tasks: String = (1..cores).map(task).collect();
+            let text = SYSTEM.replace("name = \"s\"", &format!("name = \"s\"\ncores = {cores}"));
+            let mut systems = parse_cores("s.toml", &(text + &tasks)).unwrap();
+            systems.iter_mut().for_each(|system| system.plan_for(machine.clone()));
+            let plans = Plan::of_cores(&systems);
+            plans[0].findings.iter().map(Diagnostics::plain).collect::<String>()
+        };
+        for (cores, machine) in [(1, stressed(2)), (2, stressed(2)), (2, stressed(8))] {
+            assert_eq!(refused(cores, machine), "");
+        }
+        for (cores, machine, worked) in [(2, machine(), "one"), (3, stressed(2), "2")] {
+            let why = refused(cores, machine);
+            let title = format!("the host has {cores} cores, and {worked} worked");
+            let help = format!("whose `cores` are {cores} or more");
+            let place = "s.toml:3:9";
+            assert!([&*title, &*help, place].iter().all(|part| why.contains(part)), "{why}");
+        }
+    }
+
+    #[test]
     fn what_the_plan_does_not_follow_is_refused() {
         assert_eq!(refused(SYSTEM, machine()), "");
         let emulated = refused(SYSTEM, MachineProfile { real: false, ..machine() });
         assert!(emulated.contains("emulated"), "{emulated}");
-        let mut cores = parse("s.toml", SYSTEM).unwrap();
-        cores.cores = 2;
-        cores.plan_for(machine());
-        assert_eq!(Plan::of(&cores).findings.len(), 1, "its second core is not followed");
         let device = "[[device]]\nname = \"d\"\naddress = 0xfed00000\nsize = \"4K\"\n\
             irq = 20\ninterval = \"1ms\"\n";
         let device = format!("{SYSTEM}uses = [\"d\"]\n{device}");

@@ -192,6 +192,7 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
     Origin {
         source: source.clone(),
         memory: declared.memory.span.clone(),
+        cores: declared.cores.span.clone(),
         programs: declared.processes.iter().map(|p| p.program.clone()).collect(),
         vcpus: declared.vcpus.iter().map(|vcpu| vcpu.name.span.clone()).collect(),
         pipes: declared.pipes.iter().map(|pipe| pipe.name.span.clone()).collect(),

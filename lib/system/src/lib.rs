@@ -98,7 +98,7 @@ pub use flow::{CLOCKS_APART, Detour, Flow, FlowHop, FlowRelease, FlowStop, FlowW
 pub use gates::AdapterGates;
 pub use hosts::{Cable, Description, End, HostSpec, Hosts, Socket, parse_any};
 pub use known::known_keys;
-pub use machine::{Gap, MachineProfile};
+pub use machine::{Gap, MachineProfile, MemoryStress};
 pub use mode::{ModeCamera, ModeSpec};
 pub use names::fault as name_fault;
 pub use network::HostsPlace;

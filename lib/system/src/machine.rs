@@ -12,6 +12,7 @@ use crate::system::System;
 use crate::table::{Raw, Table};
 use crate::units::show_duration;
 use diapason_abi::Nanos;
+use diapason_abi::archive::CORES_MAX;
 use diapason_costs::counted::PLAIN;
 use std::fmt::Write as _;
 use toml::de::DeValue;
@@ -20,6 +21,8 @@ use toml::de::DeValue;
 const DELAY_MAX: u64 = 1_000_000_000;
 /// Longest measurement: a day.
 const MEASURED_MAX: u64 = 86_400_000_000_000;
+/// The remedy for a profile that lacks something.
+const MEASURE: &str = "measure the computer again, with `diapason profile`";
 /// Gaps are at least so many of them apart, so that a wait for the kernel meets one at most.
 const APART: u64 = 4;
 
@@ -46,6 +49,31 @@ pub struct MachineProfile {
     pub gap: Option<Gap>,
     /// The longest read of a device's register, if one was measured.
     pub register: Option<Nanos>,
+    /// The other cores that worked on memory meanwhile, if any did.
+    pub stress: Option<MemoryStress>,
+}
+
+/// The other cores of a computer, which worked on memory as hard as they could while everything
+/// was measured, and what that did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryStress {
+    /// The cores that worked, the one that measured among them.
+    pub cores: u16,
+    /// The shortest walk through memory before the others began.
+    pub alone: Nanos,
+    /// The longest such walk beside them.
+    pub beside: Nanos,
+    /// The longest from a ring of a doorbell until the answer of another core was seen, if one
+    /// answered.
+    pub ring: Option<Nanos>,
+}
+
+impl MemoryStress {
+    /// Returns how many times as long a walk took beside the others, in tenths, rounded up.
+    #[must_use]
+    pub fn slower_tenths(&self) -> u64 {
+        self.beside.0.saturating_mul(10).div_ceil(self.alone.0.max(1))
+    }
 }
 
 /// Times in which the processor runs neither kernel nor programs, because firmware has it.
@@ -92,13 +120,26 @@ impl MachineProfile {
         late + self.gap.map_or(Nanos::ZERO, |gap| gap.longest)
     }
 
+    /// Returns how many cores worked while it was measured: a host may have as many.
+    #[must_use]
+    pub fn cores(&self) -> u16 {
+        self.stress.map_or(1, |stress| stress.cores)
+    }
+
     /// Returns the profile in one sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let MachineProfile { measured, slowest, late, .. } = self;
         let megahertz = self.clock_hz as f64 / 1e6;
+        let meanwhile = match self.cores() {
+            1 => String::new(),
+            2 => String::from(" while another core worked on memory as hard as it could"),
+            cores => {
+                format!(" while {} other cores worked on memory as hard as they could", cores - 1)
+            }
+        };
         let mut text = format!(
-            "`{}`, looked at for {measured}: the kernel runs like {megahertz:.1} MHz \
+            "`{}`, looked at for {measured}{meanwhile}: the kernel runs like {megahertz:.1} MHz \
              (`{slowest}`), timers are up to {late} late",
             self.processor
         );
@@ -114,6 +155,19 @@ impl MachineProfile {
             }
             None => write!(text, ", the processor was never away"),
         };
+        if let Some(stress) = self.stress {
+            let (tenths, MemoryStress { alone, beside, .. }) = (stress.slower_tenths(), stress);
+            let _ = write!(
+                text,
+                ", a walk through memory takes up to {}.{} times as long as alone ({beside} \
+                 instead of {alone})",
+                tenths / 10,
+                tenths % 10
+            );
+        }
+        if let Some(ring) = self.stress.and_then(|stress| stress.ring) {
+            let _ = write!(text, ", another core answers a doorbell within {ring}");
+        }
         text
     }
 
@@ -136,18 +190,25 @@ impl MachineProfile {
             ("gap", self.gap.map(|gap| gap.longest)),
             ("gap_distance", self.gap.map(|gap| gap.apart)),
         ];
+        let stress = [
+            ("walk_alone", self.stress.map(|stress| stress.alone)),
+            ("walk", self.stress.map(|stress| stress.beside)),
+            ("ring", self.stress.and_then(|stress| stress.ring)),
+        ];
         let times = [("interrupt", self.interrupt), ("register", self.register)];
-        for (key, value) in times.into_iter().chain(gap) {
+        for (key, value) in times.into_iter().chain(gap).chain(stress) {
             if let Some(value) = value {
                 let _ = writeln!(text, "{key} = \"{}\"", time(value));
             }
+        }
+        if let Some(stress) = self.stress {
+            let _ = writeln!(text, "cores = {}", stress.cores);
         }
         text
     }
 }
 
 fn read(raw: Raw<'_>, report: &mut Report) -> Option<MachineProfile> {
-    const MEASURE: &str = "measure the computer again, with `diapason profile`";
     let mut table = Table::new("[machine]", "machine", raw, report);
     let processor = table.text("processor", "processor = \"a processor\"");
     let real = table.flag("real");
@@ -167,6 +228,7 @@ fn read(raw: Raw<'_>, report: &mut Report) -> Option<MachineProfile> {
         let title = "`gap` and `gap_distance` are only there together";
         table.report.push(Problem::new(&table.place(), title, MEASURE));
     }
+    let stress = stress(&mut table);
     table.report_unknown();
     let gap = gap.zip(apart).map(|(longest, apart)| gap_of(&longest, &apart, report));
     let kernel = kernel.and_then(|kernel| kernel_of(&kernel, report));
@@ -181,6 +243,27 @@ fn read(raw: Raw<'_>, report: &mut Report) -> Option<MachineProfile> {
         interrupt: interrupt.map(|time| Nanos(time.value)),
         gap,
         register: register.map(|time| Nanos(time.value)),
+        stress,
+    })
+}
+
+/// Reads what other cores did to the one that measured, if any worked.
+fn stress(table: &mut Table<'_, '_>) -> Option<MemoryStress> {
+    let cores = table.number("cores", 2..=CORES_MAX as u64, "; a profile of one core has none");
+    let alone = table.duration("walk_alone", 1..=DELAY_MAX);
+    let beside = table.duration("walk", 1..=DELAY_MAX);
+    let ring = table.duration("ring", 1..=DELAY_MAX);
+    let there = [cores.is_some(), alone.is_some(), beside.is_some()];
+    if there.contains(&false) && (there.contains(&true) || ring.is_some()) {
+        let title =
+            "`cores`, `walk_alone` and `walk` are only there together, and `ring` with them";
+        table.report.push(Problem::new(&table.place(), title, MEASURE));
+    }
+    Some(MemoryStress {
+        cores: u16::try_from(cores?.value).ok()?,
+        alone: Nanos(alone?.value),
+        beside: Nanos(beside?.value),
+        ring: ring.map(|time| Nanos(time.value)),
     })
 }
 
@@ -241,6 +324,12 @@ mod tests {
             interrupt: seen(interrupt),
             gap: random.one_in(2).then_some(gap),
             register: seen(register),
+            stress: random.one_in(2).then(|| MemoryStress {
+                cores: random.between(2, CORES_MAX as u64) as u16,
+                alone: Nanos(random.between(1, DELAY_MAX)),
+                beside: Nanos(random.between(1, DELAY_MAX)),
+                ring: random.one_in(2).then(|| Nanos(random.between(1, DELAY_MAX))),
+            }),
         }
     }
 
@@ -281,6 +370,9 @@ mod tests {
                 "late = \"3us\"\ngap = \"1us\"\ngap_distance = \"3us\"",
                 "too often",
             ),
+            ("late = \"3us\"", "late = \"3us\"\ncores = 2", "`cores`, `walk_alone`"),
+            ("late = \"3us\"", "late = \"3us\"\nring = \"1us\"", "`cores`, `walk_alone`"),
+            ("late = \"3us\"", "late = \"3us\"\ncores = 1", "`cores` is 1, out of range"),
             ("KERNEL", "0123", "another kernel"),
             ("KERNEL", "kernel", "another kernel"),
             ("50MHz", "50kHz", "out of range"),
@@ -290,6 +382,25 @@ mod tests {
             let why = refused(&text);
             assert!(why.contains(wanted), "{wanted}: {why}");
         }
+    }
+
+    #[test]
+    fn the_sentence_says_how_many_cores_worked_and_what_that_did() {
+        let stress = MemoryStress {
+            cores: 4,
+            alone: Nanos(300_000),
+            beside: Nanos(1_000_001),
+            ring: Some(Nanos(2_500)),
+        };
+        let said = |stress| MachineProfile { stress, ..any(&mut Random::new(1)) }.sentence();
+        let four = said(Some(stress));
+        for part in ["while 3 other cores worked", "up to 3.4 times as long", "within 2.500 us"] {
+            assert!(four.contains(part), "{part}: {four}");
+        }
+        let two = said(Some(MemoryStress { cores: 2, ring: None, ..stress }));
+        assert!(two.contains("while another core worked") && !two.contains("doorbell"), "{two}");
+        let one = said(None);
+        assert!(!one.contains("core") && !one.contains("walk"), "{one}");
     }
 
     #[test]

@@ -113,6 +113,8 @@ pub(crate) struct Origin {
     pub source: Source,
     /// The memory size, or the header of the system if it is the default.
     pub memory: Span,
+    /// The number of cores, or the header of the system if it is the default.
+    pub cores: Span,
     /// The names of the processes' programs.
     pub programs: Vec<Span>,
     /// The names of the VCPUs.
@@ -411,6 +413,8 @@ pub enum Place {
     Mode(u16),
     /// A camera of a mode, by their numbers.
     ModeCamera(u16, u16),
+    /// The number of cores.
+    Cores,
     /// The scheduling as a whole.
     Scheduling,
     /// The description as a whole.
@@ -500,6 +504,7 @@ impl System {
                 let mode = self.origin.modes.get(usize::from(mode));
                 mode.and_then(|mode| mode.1.get(usize::from(camera))).unwrap_or(&nowhere)
             }
+            Place::Cores => &self.origin.cores,
             Place::Scheduling => &self.origin.scheduling,
             Place::Description => &nowhere,
         };

@@ -2,37 +2,47 @@
 //!
 //! QEMU counts an instruction as a nanosecond here, so the profile's times can be told beforehand.
 //! `plan` must refuse it nevertheless: QEMU says that it is no real computer.
+//!
+//! With several processors QEMU counts nothing: they run in the time of this computer. So the test
+//! of a PC whose other cores work looks at what was measured, and at no time.
 
+use super::cores::Stage;
 use super::{Machine, Observed};
 use crate::tally::Tally;
 use diapason::computer::Computer;
 use diapason::console::Line;
+use diapason::cores::{boot, share_kernel};
+use diapason::describe::{cores_changed, describe_changed};
 use diapason::hardware::{Firmware, Inserted, Medium};
 use diapason::metal::Built;
 use diapason::plan::{PlanRequest, plan};
-use diapason::profile::{MEASURING, ProfileRequest, profile};
+use diapason::profile::{MEASURING, MEASURING_CORES, ProfileRequest, profile};
 use diapason::qemu::RunFolder;
 use diapason::session::Session;
 use diapason::tools::{self, Missing};
 use diapason::{Failure, Workspace, stick};
 use diapason_abi::Nanos;
-use diapason_pipe::measured::{MachineReport, Measurement};
-use diapason_system::{MachineProfile, RunOptions, parse};
+use diapason_abi::record::Record;
+use diapason_abi::results::mark;
+use diapason_pipe::measured::{CostReport, MachineReport, Measurement, Reported};
+use diapason_system::{MachineProfile, RunOptions, System};
 use std::fs;
 use std::path::Path;
 
 /// Longer than it takes to measure.
 const HORIZON_NS: u64 = 60_000_000_000;
-/// How long gaps are looked for, in ms.
-const GAPS: &str = "[200]";
+/// Arguments that take long, and those of a test: how long gaps are looked for, in ms, and over
+/// how many KiB caches become cold and other cores stream.
+const LONG: [(u64, u64); 3] = [(60_000, 200), (32_768, 64), (65_536, 4_096)];
 /// A task that looks like firmware: it has the processor for 300 us, every 5 ms.
 const THIEF: &str = "[[process]]\nname = \"task\"\npriority = 30\narguments = [0, 5000, 300]\n";
 
 /// Runs the tests whose names contain `part`.
 pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Step = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Step); 2] = [
+    let steps: [(&str, Step); 3] = [
         ("a PC measures itself, and its profile is read", measured),
+        ("a PC measures itself while its other core works on memory", beside),
         ("a PC sees who has its processor", stolen),
     ];
     for (name, step) in steps {
@@ -53,11 +63,21 @@ fn wrong(error: std::io::Error) -> String {
 
 /// Returns the session that measures quickly.
 fn session(workspace: &Workspace, built: &Built, more: &str) -> Result<Session, String> {
-    let text = fs::read_to_string(workspace.root().join(MEASURING)).map_err(wrong)?;
-    let text = text.replace("[60000]", GAPS).replace("[0, 32768]", "[0, 64]") + more;
-    let system = parse(MEASURING, &text).map_err(|mistakes| mistakes.plain())?;
+    let path = workspace.root().join(MEASURING);
+    let text = fs::read_to_string(&path).map_err(wrong)? + more;
+    let system = quick(describe_changed(&path, &text).map_err(said)?);
     let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
     Session::assemble(system, built.clone(), options).map_err(said)
+}
+
+/// Returns the system with arguments that take less time.
+fn quick(mut system: System) -> System {
+    let arguments = system.processes.iter_mut().flat_map(|process| &mut process.arguments);
+    for argument in arguments {
+        let shorter = LONG.iter().find(|(long, _)| long == argument);
+        *argument = shorter.map_or(*argument, |(_, short)| *short);
+    }
+    system
 }
 
 fn measured(workspace: &Workspace, built: &Built) -> Result<(), String> {
@@ -96,13 +116,7 @@ fn refusals(
     console: &str,
     found: MachineProfile,
 ) -> Result<(), String> {
-    let engine = workspace.root().join("examples/engine.toml");
-    let planned = |machine: &Path| {
-        let machine = Some(machine.to_path_buf());
-        let computer = Computer { machine, clock_hz: None };
-        let (place, cores, json, format) = (false, None, false, None);
-        plan(&PlanRequest { system: engine.clone(), computer, place, cores, json, format })
-    };
+    let planned = |machine: &Path| planned(workspace, "examples/engine.toml", machine);
     let file = folder.path().join("changed.toml");
     let write = |machine: MachineProfile| fs::write(&file, machine.to_toml()).map_err(wrong);
     write(found.clone())?;
@@ -116,6 +130,115 @@ fn refusals(
     expect(profiled(folder, &other, &file), Err(2), "the console of another kernel")?;
     let half = &console[..console.len() / 2];
     expect(profiled(folder, half, &file), Err(2), "half a console")
+}
+
+/// Asks `plan` for the plan of an example on a computer.
+fn planned(workspace: &Workspace, example: &str, machine: &Path) -> Result<u8, Failure> {
+    let computer = Computer { machine: Some(machine.to_path_buf()), clock_hz: None };
+    let (place, cores, json, format) = (false, None, false, None);
+    let system = workspace.root().join(example);
+    plan(&PlanRequest { system, computer, place, cores, json, format })
+}
+
+/// How long two cores are given. A busy computer takes a third of it.
+const COUPLE_NS: u64 = 40_000_000_000;
+
+/// Returns the sessions of the first two cores that measure quickly.
+fn couple(workspace: &Workspace, built: &Built) -> Result<Vec<(String, Session)>, String> {
+    let path = workspace.root().join(MEASURING_CORES);
+    let text = fs::read_to_string(&path).map_err(wrong)?;
+    let text = text.replace("cores = 4", "cores = 2").replace("[60000, 3]", "[60000, 1]");
+    let third = text.find("[[process]]\nname = \"stress-2\"").ok_or("there is no third core")?;
+    let after = third + text[third..].find("[[segment]]").ok_or("nothing follows the cores")?;
+    let text = [&text[..third], &text[after..]].concat();
+    let systems = cores_changed(&path, &text).map_err(said)?;
+    let systems: Vec<System> = systems.into_iter().map(quick).collect();
+    let options = RunOptions { horizon_ns: COUPLE_NS, record_bytes: 0, watch: false };
+    let mut sessions = Stage { workspace, built }.planned(&systems, options)?;
+    share_kernel(workspace, &mut sessions).map_err(said)?;
+    Ok(sessions)
+}
+
+fn beside(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    tools::require_all(&stick::TOOLS, Missing::Install).map_err(said)?;
+    let folder = RunFolder::create(&workspace.target()).map_err(said)?;
+    let file = folder.path().join("stick.img");
+    let mut sessions = couple(workspace, built)?;
+    let all: Vec<&Session> = sessions.iter().map(|(_, session)| session).collect();
+    stick::make(&all, workspace, &file).map_err(said)?;
+    let (firmware, medium) = (Firmware::Bios, Medium::Disc);
+    sessions[0].1.inserted = Some(Inserted { file, firmware, medium });
+    let mut lines: Vec<(usize, Line)> = Vec::new();
+    let mut hear = |core: usize, line: &Line| lines.push((core, undisturbed(line)));
+    boot(workspace, &mut sessions, 0, &mut hear).map_err(said)?;
+    let out = folder.path().join("machine.toml");
+    expect(profiled(&folder, console(&lines), &out), Ok(0), "the profile")?;
+    let found = read(&out)?;
+    println!("{}", found.sentence());
+    let Some(stress) = found.stress.filter(|stress| stress.cores == 2) else {
+        return Err("this is not a profile of two cores".into());
+    };
+    // A walk that the compiler left out takes less than a ns for each of its 8,192 steps.
+    if stress.alone.min(stress.beside) < Nanos(8_192) || stress.ring.is_none() {
+        return Err(format!("this was not measured beside another core: {stress:?}"));
+    }
+    lines.retain(|(core, _)| *core == 0);
+    expect(profiled(&folder, console(&lines), &out), Err(2), "a core that says nothing")?;
+    planned_beside(workspace, &folder, &found)
+}
+
+/// Checks which profiles `plan` takes for a host with two cores.
+fn planned_beside(
+    workspace: &Workspace,
+    folder: &RunFolder,
+    found: &MachineProfile,
+) -> Result<(), String> {
+    let file = folder.path().join("changed.toml");
+    let plan = |machine: &MachineProfile, wanted: u8, what: &str| {
+        fs::write(&file, machine.to_toml()).map_err(wrong)?;
+        expect(planned(workspace, "examples/two-cores.toml", &file), Ok(wanted), what)
+    };
+    let fast = MachineProfile { clock_hz: 1_000_000_000, ..found.clone() };
+    plan(&fast, 1, "an emulated computer")?;
+    let real = MachineProfile { real: true, ..fast };
+    plan(&real, 0, "a real one")?;
+    plan(&MachineProfile { stress: None, ..real }, 1, "one whose other core did not work")
+}
+
+/// A delay of a thread that nothing else holds up.
+const SOON: Nanos = Nanos::from_micros(1);
+
+/// Returns a line as QEMU would have said it if nothing else had the processors of this computer.
+fn undisturbed(line: &Line) -> Line {
+    let Some((process, Some(reported))) = line.measured() else { return line.clone() };
+    let said = match reported.said {
+        Measurement::Cost(report) => Measurement::Cost(CostReport { max: report.median, ..report }),
+        Measurement::Machine(MachineReport::Gaps { measured, .. }) => {
+            let (longest, apart) = (Nanos::ZERO, Nanos::ZERO);
+            Measurement::Machine(MachineReport::Gaps { measured, count: 0, longest, apart })
+        }
+        Measurement::Machine(MachineReport::Timers { count, .. }) => {
+            Measurement::Machine(MachineReport::Timers { count, late: SOON })
+        }
+        Measurement::Machine(MachineReport::Device { count, read, .. }) => {
+            Measurement::Machine(MachineReport::Device { count, late: SOON, read })
+        }
+        said => said,
+    };
+    let words = Reported { said, ..reported }.words();
+    Line::Record(Record::Measured, [&[process][..], &words].concat())
+}
+
+/// Returns the lines of several cores as they came through one serial port.
+fn console(lines: &[(usize, Line)]) -> Vec<u8> {
+    let (mut bytes, mut speaker) = (Vec::new(), 0);
+    for (core, line) in lines {
+        if std::mem::replace(&mut speaker, *core) != *core {
+            bytes.push(mark(*core as u8));
+        }
+        bytes.extend_from_slice(text(std::slice::from_ref(line)).as_bytes());
+    }
+    bytes
 }
 
 fn stolen(workspace: &Workspace, built: &Built) -> Result<(), String> {
@@ -139,7 +262,7 @@ fn stolen(workspace: &Workspace, built: &Built) -> Result<(), String> {
 }
 
 /// Gives a console to `diapason profile`.
-fn profiled(folder: &RunFolder, console: &str, out: &Path) -> Result<u8, Failure> {
+fn profiled(folder: &RunFolder, console: impl AsRef<[u8]>, out: &Path) -> Result<u8, Failure> {
     let file = folder.path().join("console");
     fs::write(&file, console).map_err(|error| Failure::io("write the console", &error))?;
     profile(&ProfileRequest { console: file, out: out.into(), missing: Missing::Install })

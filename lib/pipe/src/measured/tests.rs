@@ -124,8 +124,16 @@ fn any_cost([a, b, c, d]: [u32; 4]) -> Measurement {
 
 fn any_of_machine([a, b, c, d]: [u64; 4]) -> Measurement {
     let (count, late) = (b as u32, Nanos(c));
-    Measurement::Machine(match d % 4 {
-        0 => MachineReport::Processor { name: [a as u8; PROCESSOR_BYTES], emulated: b & 1 == 1 },
+    Measurement::Machine(match d % 6 {
+        0 => {
+            let (emulated, hybrid) = (b & 1 == 1, b & 2 == 2);
+            MachineReport::Processor { name: [a as u8; PROCESSOR_BYTES], emulated, hybrid }
+        }
+        4 => {
+            let (alone, beside) = (Nanos(a), Nanos(d));
+            MachineReport::Beside { cores: a as u32, rings: count, ring: late, alone, beside }
+        }
+        5 => MachineReport::Stress { read: a, updated: b, wrested: c },
         1 => MachineReport::Gaps { measured: Nanos(a), count, longest: late, apart: Nanos(d) },
         2 => MachineReport::Timers { count, late },
         _ => MachineReport::Device { count, late, read: Nanos(d) },
@@ -185,7 +193,7 @@ fn other_words_are_no_report() {
             .into_iter()
             .chain([
                 1 << 16 | 23,
-                4 << 8 | 23,
+                6 << 8 | 23,
                 1 << 16 | 11,
                 3 << 8 | 20,
                 3 << 8 | 21,

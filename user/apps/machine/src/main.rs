@@ -1,18 +1,23 @@
 //! Measures the computer: its name, times in which the processor is away, how late timers and
-//! interrupts are, and how long a read of a device's register takes.
+//! interrupts are, and how long a read of a device's register takes. All of it may be beside other
+//! cores that work on memory, which then have a share in every time.
 //!
-//! It begins when the benchmark beside it has ended, and nothing else can run then. Its argument is
-//! how many ms it looks for gaps.
+//! It starts the benchmark and waits for its end, and nothing else can run on its core then. Its
+//! arguments are how many ms it looks for gaps, and how many other cores work meanwhile.
 
 #![no_std]
 #![no_main]
 
+mod beside;
 mod device;
 
-use core::arch::x86_64::__cpuid;
-use diapason_pipe::measured::{MachineReport, Measurement, PROCESSOR_BYTES, Reported};
+use beside::OthersAtWork;
+use core::arch::x86_64::{__cpuid, __cpuid_count};
+use diapason_abi::Key;
+use diapason_machine::tell;
+use diapason_pipe::measured::{MachineReport, PROCESSOR_BYTES};
 use diapason_rt::sync::Semaphore;
-use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, process, time};
 
 entry!(main);
 
@@ -21,13 +26,15 @@ const GAP: Nanos = Nanos::from_micros(1);
 /// How often it waits for a time.
 const TIMERS: u32 = 1_000;
 
-fn main(Arguments([milliseconds, ..]): Arguments) {
-    if let Err(errno) = measure(Nanos::from_micros(milliseconds.saturating_mul(1_000))) {
+fn main(Arguments([milliseconds, others, ..]): Arguments) {
+    if let Err(errno) = measure(Nanos::from_micros(milliseconds.saturating_mul(1_000)), others) {
         log!("the computer was not measured: {errno:?}");
     }
 }
 
-fn measure(length: Nanos) -> Result<(), Errno> {
+fn measure(length: Nanos, others: u64) -> Result<(), Errno> {
+    let beside = if others > 0 { Some(OthersAtWork::begin(others)?) } else { None };
+    process::create(Key::new("bench"))?;
     Semaphore::open("ended")?.take(Nanos::FOREVER)?;
     tell(processor());
     match device::measure() {
@@ -36,13 +43,11 @@ fn measure(length: Nanos) -> Result<(), Errno> {
     }
     tell(timers());
     tell(gaps(length));
+    if let Some(beside) = beside {
+        tell(beside.end()?);
+    }
     log!("everything is measured: the computer may be switched off");
     Ok(())
-}
-
-fn tell(report: MachineReport) {
-    let said = Measurement::Machine(report);
-    log::measured(&Reported { at: time::now(), said }.words());
 }
 
 /// Returns the processor's name for itself.
@@ -59,7 +64,8 @@ fn processor() -> MachineReport {
         }
     }
     let emulated = __cpuid(1).ecx >> 31 & 1 != 0;
-    MachineReport::Processor { name, emulated }
+    let hybrid = __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx >> 15 & 1 != 0;
+    MachineReport::Processor { name, emulated, hybrid }
 }
 
 /// Reads the clock without pause, and so sees each time in which it did not run.
