@@ -15,7 +15,7 @@ use diapason_contract::needs::{
 };
 use diapason_contract::settings::{CLIENTS, LINKS, OPENS, PROGRAM, SERVES};
 use diapason_contract::threads::{
-    Home, MANAGED, SENDERS, ServiceKind, TUNE, homes, interfaces, services,
+    HUBS, Home, MANAGED, SENDERS, ServiceKind, TUNE, homes, interfaces, services,
 };
 use diapason_contract::{ethernet, link, routes, toucan};
 
@@ -210,11 +210,8 @@ impl System {
                     format!("remove `\"{word}\"` from the `serves` of its `[process.settings]`");
                 return Some(self.problem(place, [&title, "", "", &help]));
             }
-            if plug.behind.is_some() && !serves.contains(&(ServiceKind::Hubs as u64)) {
-                let title =
-                    format!("`{}` is behind a hub, and `{}` serves none", plug.name, process.name);
-                let help = "add `\"hubs\"` to the `serves` of its `[process.settings]`";
-                return Some(self.problem(place, [&title, "", "", help]));
+            if let Some([title, help]) = self.behind_hubs(plug, process) {
+                return Some(self.problem(place, [&title, "", "", &help]));
             }
             let (first, _) = *self.interfaces(process).first()?;
             let tuned = matches!(place, Place::Tpipe(_)) && first != usb;
@@ -225,6 +222,25 @@ impl System {
             tuned.then(|| self.problem(place, [&title, "", "", help]))
         });
         refused.collect()
+    }
+
+    /// Returns what is wrong if a server may not find a device because of the hubs before it, and
+    /// the remedy.
+    fn behind_hubs(&self, plug: &UsbPlug, process: &ProcessSpec) -> Option<[String; 2]> {
+        plug.behind?;
+        let (device, server) = (&plug.name, &process.name);
+        if !process.setting(SERVES).contains(&(ServiceKind::Hubs as u64)) {
+            let title = format!("`{device}` is behind a hub, and `{server}` serves none");
+            let help = "add `\"hubs\"` to the `serves` of its `[process.settings]`";
+            return Some([title, help.to_owned()]);
+        }
+        let is_hub = |it: &&UsbPlug| it.device == plug.device && it.model.is_hub();
+        let hubs = self.usb.iter().filter(is_hub).count();
+        let title = format!(
+            "`{device}` is behind a hub, and `{server}` serves {HUBS} of the {hubs} that are there"
+        );
+        let help = format!("remove a hub, or plug `{device}` into the controller");
+        (hubs > HUBS).then_some([title, help])
     }
 
     /// Returns what is wrong if the transfers of all devices that a server serves have too little

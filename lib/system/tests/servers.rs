@@ -261,6 +261,20 @@ fn an_interface_that_nobody_serves_carries_no_pipe() {
     assert_eq!(found[0].0, "`interface` is behind a hub, and `usbd` serves none");
     let text = text.replace("[[process]]\nname = \"reader\"", SETTINGS);
     assert_eq!(said(&text), []);
+    let more = |count: usize| -> String {
+        let hub = |port: usize| {
+            format!(
+                "[[usb]]\nname = \"hub{port}\"\non = \"xhci\"\nmodel = \"hub\"\nport = {port}\n"
+            )
+        };
+        (2..2 + count).map(hub).collect()
+    };
+    let text = text.replace("size = \"16K\"", "size = \"64K\"");
+    let with = |count| text.replacen("[[usb]]", &format!("{}[[usb]]", more(count)), 1);
+    assert_eq!(said(&with(3)), []);
+    let title = "`interface` is behind a hub, and `usbd` serves 4 of the 5 that are there";
+    let help = "remove a hub, or plug `interface` into the controller";
+    assert_eq!(said(&with(4)), [(title.to_owned(), help.to_owned())]);
 }
 
 /// A second interface, with two channels and a pipe from the last one.
