@@ -57,7 +57,8 @@ impl Plant<'_> {
         let as_handled = |other: usize| {
             let (own, late) = (contract(&self.system.pipes[other]), self.late(other));
             if late < Nanos::FOREVER {
-                return Ok([own.with_jitter(own.jitter + late)]);
+                let written = self.written_late(other)?;
+                return Ok([own.with_jitter(own.jitter + written + late)]);
             }
             let [it, other] = [index, other].map(|index| &self.system.pipes[index]);
             let half = self.driver(it).home.vcpu;
@@ -74,6 +75,12 @@ impl Plant<'_> {
             Err((what, format!("{more}, or make messages of one of the two rarer")))
         };
         self.siblings(index).map(as_handled).collect()
+    }
+
+    /// Returns how long after it is due a message of a pipe begins, if a program writes it.
+    fn written_late(&self, index: usize) -> Result<Nanos, Missing> {
+        let is_written = self.system.pipes[index].is_written();
+        if is_written { self.lateness(index) } else { Ok(Nanos::ZERO) }
     }
 
     /// Returns how long a message of a pipe takes at most until the bottom half has handled it, if

@@ -197,6 +197,28 @@ fn each_way_delays_the_other_by_the_work_for_its_messages() {
     assert!((0..2).all(|pipe| dear[pipe].total > usual[pipe].total));
 }
 
+/// A job that is late and the next one, which is not, have their frames closer together than the
+/// period. So more of them may come in a window.
+#[test]
+fn frames_of_a_late_writer_delay_the_other_way_more_often() {
+    let comes = |work: &str| {
+        let plan = both(&[
+            ("period = \"1ms\"\nwork = \"20us\"", &format!("period = \"11ms\"\nwork = \"{work}\"")),
+            ("latency = \"10ms\"", "latency = \"90ms\""),
+            ("job = \"80us\"\ninterval = \"1ms\"", ""),
+            ("vcpu = \"talk\"", "vcpu = \"talks\""),
+            ("name = \"talk\"\nbudget = \"100us\"\nperiod = \"1ms\"", TALKS),
+            ("\"talk\"]", "\"talks\"]"),
+        ]);
+        *plan.pipes[0].bill.as_ref().unwrap_or_else(|none| panic!("{none:?}"))
+    };
+    let [prompt, late] = ["20us", "60us"].map(comes);
+    assert!(late.total > prompt.total, "{late} {prompt}");
+}
+
+/// A VCPU on which a job of 60 us has to wait for a second budget at worst, and one of 20 us not.
+const TALKS: &str = "name = \"talks\"\nbudget = \"70us\"\nperiod = \"2500us\"";
+
 #[test]
 fn a_bottom_half_of_both_ways_may_be_woken_as_often_as_both_need() {
     let plan = both(&[("interval = \"40us\"", "interval = \"60us\"")]);
