@@ -94,10 +94,10 @@ impl Plant<'_> {
     pub(crate) fn sink(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
         let many = self.asks_apart(index);
-        match pipe.has_blocks() {
-            true => self.keeps_up(index)?,
-            false if many => {}
-            false => self.has_time(index)?,
+        if pipe.has_blocks() {
+            self.keeps_up(index)?;
+        } else if !many {
+            self.has_time(index)?;
         }
         let (_, process) = self.end(pipe)?;
         let writer = own_supply(process, self.system, self.core)?;

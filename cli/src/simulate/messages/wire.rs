@@ -90,9 +90,9 @@ pub type Told = (u16, bool);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Apart {
     Bytes,
-    /// By the time in each, which has this place, and by their length.
+    /// Each has a time at this place, and no other one has that time and that length.
     Time(usize),
-    /// By their length, and by their order.
+    /// Their length and their order tell them apart.
     Length,
 }
 

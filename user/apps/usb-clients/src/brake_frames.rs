@@ -8,17 +8,14 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod local;
 
 use commands::{BYTES, Fate, Output};
 use diapason_rt::{Arguments, Errno, entry, log};
 use diapason_usblib::network::{DONE, DROPPED, FramePlace, FrameWriter, News, NotSent};
+use local::{HEAD, head};
 
 entry!(main);
-
-/// The type of a frame that nobody answers: for local experiments.
-const TYPE: [u8; 2] = [0x88, 0xb5];
-/// Bytes of both addresses, the type and two bytes of nothing.
-const HEAD: usize = 16;
 
 /// The pipe to the network device.
 struct Frames(FrameWriter);
@@ -33,11 +30,8 @@ fn fate(news: &News) -> Fate {
 
 impl Output for Frames {
     fn write(&mut self, command: &[u8; BYTES], tell: &mut dyn FnMut(Fate)) -> Result<(), Fate> {
-        let mut head = [0xff; HEAD];
         let fill = |place: &FramePlace<'_>| {
-            head[6..12].copy_from_slice(&place.address);
-            head[12..14].copy_from_slice(&TYPE);
-            place.put(0, &head);
+            place.put(0, &head(place.address));
             place.put(HEAD, command);
         };
         let written = self.0.write_hearing(HEAD + BYTES, fill, &mut |news| tell(fate(news)));

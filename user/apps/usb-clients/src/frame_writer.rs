@@ -7,15 +7,14 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+mod local;
+
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, thread, time};
 use diapason_usblib::network::{FramePlace, FrameWriter, NotSent};
+use local::{HEAD, head};
 
 entry!(main);
 
-/// The type of a frame that nobody answers: for local experiments.
-const TYPE: [u8; 2] = [0x88, 0xb5];
-/// Bytes up to the number: both addresses, the type and two bytes of nothing.
-const NUMBER_AT: usize = 16;
 /// Bytes of the shortest frame.
 const BYTES: usize = 60;
 
@@ -27,10 +26,8 @@ fn main(Arguments([seconds, period, bytes, ..]): Arguments) {
 
 fn fill(place: &FramePlace<'_>, number: u64) {
     let mut frame = [0; BYTES];
-    frame[..6].fill(0xff);
-    frame[6..12].copy_from_slice(&place.address);
-    frame[12..14].copy_from_slice(&TYPE);
-    frame[NUMBER_AT..NUMBER_AT + 8].copy_from_slice(&number.to_le_bytes());
+    frame[..HEAD].copy_from_slice(&head(place.address));
+    frame[HEAD..HEAD + 8].copy_from_slice(&number.to_le_bytes());
     place.put(0, &frame);
 }
 
