@@ -40,6 +40,8 @@ const PERIOD: (&str, &str) = ("period = \"100us\"", "period = \"5ms\"");
 const BYTES: &str = "bytes = 256 ";
 const LISTEN: &str = "budget = \"100us\"\nperiod = \"1ms\"";
 
+const EACH: &str = "name = \"usbd.network.message\"\nworst = \"2us\"";
+
 /// The words of a writer instead of those of the reader.
 const WRITTEN: [(&str, &str); 6] = [
     ("from = \"adapter\"", "to = \"adapter\""),
@@ -141,7 +143,7 @@ fn several_frames_are_under_way_if_each_has_a_work() {
     for what in [What::Taken, What::Back] {
         assert!(often.value(what) > seldom.value(what), "{} {often}", what.name());
     }
-    // The bottom half has a fifth of the processor: ten such messages in 1 ms. Six come.
+    // Wake-ups and such messages take more than the fifth of the processor that there is for them.
     let dear = both(&[(
         "usbd.network.message\"\nworst = \"2us\"",
         "usbd.network.message\"\nworst = \"19us\"",
@@ -150,6 +152,20 @@ fn several_frames_are_under_way_if_each_has_a_work() {
         panic!("{:?}", dear.pipes[1].bill)
     };
     assert!(what.contains("nothing bounds how late"), "{what}");
+}
+
+/// The bottom half takes a frame and hears of its end. A bill counts both in each of the two visits
+/// that a message waits for at most.
+#[test]
+fn a_frame_that_goes_is_work_when_it_is_given_and_when_it_has_gone() {
+    let back = |work: &str| {
+        let work = format!("name = \"usbd.network.message\"\nworst = \"{work}\"");
+        let seldom = ("period = \"5ms\"", "period = \"50ms\"");
+        let bill = written(&[seldom, (EACH, &work)]);
+        bill.unwrap_or_else(|why| panic!("{why}")).value(What::Back)
+    };
+    let [cheap, dear] = ["2us", "12us"].map(back);
+    assert!(dear - cheap >= Nanos::from_micros(2 * 2 * 10), "{cheap} {dear}");
 }
 
 /// 2,000 frames a second to one program, and 1,000 from another one.
