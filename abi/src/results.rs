@@ -47,15 +47,15 @@ pub enum RunState {
     Ended = 2,
 }
 
-/// How far the process is, as the word at [`TAKER`].
+/// How far the process is, as the word at [`TAKER`] of the first core. That of others is not looked
+/// at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Taker {
-    /// The process has not started, or is none.
-    Absent = 0,
-    Busy = 1,
+    /// It takes lines, or has not started yet.
+    Busy = 0,
     /// It takes nothing more.
-    Done = 2,
+    Done = 1,
 }
 
 /// Returns the bytes of the part that each of so many cores has in a segment of `bytes`. Words of

@@ -12,7 +12,7 @@ use crate::seat::Turn;
 use crate::{cpu, screen, seat};
 use diapason_abi::PROCESSES_MAX;
 use diapason_abi::record::{Record, shown};
-use diapason_abi::results::{RunState, Taker};
+use diapason_abi::results::RunState;
 use diapason_abi::served::Facility;
 use diapason_core::SERVED;
 
@@ -335,14 +335,15 @@ pub fn keep(kept: Kept) {
     });
 }
 
-/// Says that the ring has the last line of the run. Closes the console if a process of this core
-/// still has lines to take. Until it is done, everything that is said is lost. Returns whether that
-/// is so.
+/// Says that the ring has the last line of the run. Closes the console if this is the core of the
+/// process that takes lines, and it is not done. Until it is done, everything that is said is lost.
+/// Returns whether that is so.
 #[inline(always)]
 pub fn close() -> bool {
     KEEPS
         && alone(|console| {
-            console.closed = console.kept.says(RunState::Ended, Taker::Busy);
+            console.kept.says(RunState::Ended);
+            console.closed = seat::seat().core == 0 && !console.kept.is_done();
             if console.closed {
                 // A ring that is full takes nothing.
                 console.head = console.tail + RING;
@@ -360,5 +361,5 @@ pub fn is_closed() -> bool {
 /// Returns whether it is closed, and the process has taken the last line.
 #[inline(always)]
 pub fn is_taken() -> bool {
-    KEEPS && alone(|console| console.closed && console.kept.says(RunState::Ended, Taker::Done))
+    KEEPS && alone(|console| console.closed && console.kept.is_done())
 }

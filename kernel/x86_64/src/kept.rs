@@ -56,12 +56,15 @@ impl Kept {
         cpu::write(self.word(HEAD), self.head);
     }
 
-    /// Says how far the run is. Returns whether the process of this core is as far as `taker`.
-    pub fn says(&self, state: RunState, taker: Taker) -> bool {
-        if self.room == 0 {
-            return false;
+    /// Says how far the run is.
+    pub fn says(&self, state: RunState) {
+        if self.room > 0 {
+            cpu::write(self.word(STATE), state as u32);
         }
-        cpu::write(self.word(STATE), state as u32);
-        cpu::read(self.word(TAKER)) == taker as u32
+    }
+
+    /// Returns whether the process takes nothing more.
+    pub fn is_done(&self) -> bool {
+        self.room == 0 || cpu::read(self.word(TAKER)) == Taker::Done as u32
     }
 }

@@ -27,6 +27,8 @@ const SYSTEM: &str = "tests/systems/results.toml";
 /// The device of the description that is the stick.
 const STICK: &str = "stick";
 const HORIZON_NS: u64 = 3_000_000_000;
+/// A run that is over before a server can have found a stick: a port is left alone for longer.
+const SHORT_NS: u64 = 50_000_000;
 
 /// A run in which a stick is pulled out and comes back, or in which a server is given up.
 const LONG_NS: u64 = 8_000_000_000;
@@ -44,9 +46,10 @@ type Named = (String, Session);
 /// Runs the tests whose names contain `part`.
 pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Step = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Step); 4] = [
+    let steps: [(&str, Step); 5] = [
         ("an image keeps the console of a run on its stick", keep),
         ("an image keeps the consoles of two cores on its stick", keep_cores),
+        ("a stick that is found when a short run is over keeps its consoles", found_late),
         ("a stick that is pulled out of a PC that keeps its consoles", pulled),
         ("a stick whose server never answers keeps no console, and says so", unanswered),
     ];
@@ -188,6 +191,13 @@ impl Both {
         Ok(Both { runs, heard, kept, told })
     }
 
+    /// Returns how often the server said that it has found the stick.
+    fn times_found(&self) -> usize {
+        let is_found =
+            |line: &&Line| matches!(line, Line::Log { text, .. } if text.ends_with(FOUND));
+        self.heard[0].iter().filter(is_found).count()
+    }
+
     /// Checks that the stick has all of each core, and that it tells of a run that holds.
     fn is_whole(&self, sessions: &[Named], number: u32) -> Result<(), String> {
         let Kept { run, end, lost, .. } = self.kept;
@@ -231,19 +241,30 @@ fn keep_cores(workspace: &Workspace, built: &Built) -> Result<(), String> {
     Ok(())
 }
 
+/// Boots two cores whose run is over before their server finds the stick.
+fn found_late(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let folder = RunFolder::create(&workspace.target()).map_err(said)?;
+    let file = folder.path().join("stick.img");
+    let mut sessions = two_cores(workspace, built, (&file, SHORT_NS, true))?;
+    let inserted = Inserted { file, firmware: Firmware::Bios, medium: Medium::Stick };
+    let both = Both::boot(workspace, &mut sessions, inserted)?;
+    match both.times_found() {
+        0 => both.is_whole(&sessions, 1),
+        _ => Err("the run was not over when the server found the stick".into()),
+    }
+}
+
 /// Pulls the stick out of a PC that runs. If it comes back, it has everything. If not, the PC ends
 /// its run all the same, and the stick says that it has no end.
 fn pulled(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let folder = RunFolder::create(&workspace.target()).map_err(said)?;
     let file = folder.path().join("stick.img");
-    for (back, horizon_ns) in [(true, LONG_NS), (false, HORIZON_NS)] {
-        let mut sessions = two_cores(workspace, built, (&file, horizon_ns, true))?;
+    for back in [true, false] {
+        let mut sessions = two_cores(workspace, built, (&file, LONG_NS, true))?;
         let (firmware, medium) = (Firmware::Bios, Medium::Loose { back });
         let inserted = Inserted { file: file.clone(), firmware, medium };
         let both = Both::boot(workspace, &mut sessions, inserted)?;
-        let is_found =
-            |line: &&Line| matches!(line, Line::Log { text, .. } if text.ends_with(FOUND));
-        let found = both.heard[0].iter().filter(is_found).count();
+        let found = both.times_found();
         println!("the server found the stick {found} times");
         if found != 1 + usize::from(back) {
             return Err(format!("the server found the stick {found} times"));

@@ -19,7 +19,7 @@ use diapason_abi::archive::{
 };
 use diapason_abi::layout::SLOTS_MAX;
 use diapason_abi::record::Record;
-use diapason_abi::results::{self, RunState, Taker};
+use diapason_abi::results::{self, RunState};
 
 /// The devices that boot has set up so far.
 struct Devices<'a> {
@@ -120,7 +120,7 @@ fn keep(archive: &Archive<'_>, segment: &SegmentRecord, first: u64) {
     cpu::write(at + results::IMAGE as u64, archive.checksum());
     cpu::write(at + results::CORES as u64, cores.into());
     let kept = Kept::at(at, part);
-    kept.says(RunState::Running, Taker::Absent);
+    kept.says(RunState::Running);
     console::keep(kept);
 }
 

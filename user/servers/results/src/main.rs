@@ -33,7 +33,8 @@ entry!(main);
 /// Time between two looks at the ring.
 const PERIOD: Nanos = Nanos::from_millis(500);
 
-/// A server that did not answer for so long does not answer.
+/// A server that did not answer for so long does not answer. A stick that was not found before the
+/// end of the run, and for so long after it, is not there.
 const PATIENCE: Nanos = Nanos::from_secs(5);
 
 /// Where the partition is.
@@ -56,6 +57,8 @@ struct Keeper {
     consoles: Consoles,
     disk: UsbClient<Ask, DiskAnswer, RECORDS>,
     found: Option<Found>,
+    /// The time at which every core was seen to have ended.
+    ended: Option<Nanos>,
     /// It has said why nothing is written.
     told: bool,
 }
@@ -73,9 +76,9 @@ fn keep() -> Result<(), Errno> {
     if ended || words.read32(STATE) == RunState::Unused as u32 {
         return Ok(());
     }
-    let disk = UsbClient::named([ASKS, ANSWERS, DATA, ASKED, READY])?;
-    words.write32(TAKER, Taker::Busy as u32);
-    let mut keeper = Keeper { consoles, disk, found: None, told: false };
+    let nothing_comes = |_: &Errno| words.write32(TAKER, Taker::Done as u32);
+    let disk = UsbClient::named([ASKS, ANSWERS, DATA, ASKED, READY]).inspect_err(nothing_comes)?;
+    let mut keeper = Keeper { consoles, disk, found: None, ended: None, told: false };
     let mut at = time::now();
     while !keeper.round() {
         at = (at + PERIOD).max(time::now());
@@ -170,10 +173,10 @@ impl Keeper {
     /// Writes what waits. Returns whether nothing is to be written any more.
     fn round(&mut self) -> bool {
         let has_ended = self.consoles.have_ended();
-        let Some(found) = self.look() else {
-            // Without the stick there is nothing to wait for.
-            return has_ended;
-        };
+        if has_ended && self.ended.is_none() {
+            self.ended = Some(time::now());
+        }
+        let Some(found) = self.look() else { return self.gives_up() };
         loop {
             let waits = |consoles: &Consoles| consoles.waiting() != [0; CORES_MAX];
             match self.write(found, has_ended) {
@@ -186,6 +189,13 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Returns whether a stick that is away is not waited for any more. One that was never there
+    /// may only be slow: a run may be shorter than it takes a server to find a stick.
+    fn gives_up(&self) -> bool {
+        let was_there = self.consoles.segment.read32(RUN) != 0;
+        self.ended.is_some_and(|ended| was_there || time::now() >= ended + PATIENCE)
     }
 
     /// Writes one piece. Returns the kind of its last block; `None` if the disk did not take it.
