@@ -4,7 +4,7 @@
 use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
 use diapason_plan::{CommonTime, NetworkPlan, PlannedCredit};
-use diapason_system::{EthernetLink, Hosts, WireEnd};
+use diapason_system::{EthernetLink, Hosts};
 use serde_json::{Value, json};
 
 /// Returns the table of wires; nothing without wires.
@@ -17,14 +17,14 @@ pub(super) fn render(hosts: &Hosts) -> String {
         ("delay", Align::Right),
     ]);
     for link in &hosts.ethernet {
-        let [from, to] = link.ends.map(|end| written(end, hosts));
+        let [from, to] = link.ends.map(|end| end.name(hosts));
         let delay = Nanos(link.delay_ns).to_string();
         table.row(vec![link.name.clone(), from, to, link.speed.to_string(), delay]);
     }
     if hosts.ethernet.is_empty() { String::new() } else { table.render() }
 }
 
-/// Returns the table of credit at ports; nothing without any.
+/// Returns the table of credit at ports and adapters; nothing without any.
 pub(super) fn render_credits(network: &NetworkPlan, hosts: &Hosts) -> String {
     let right = |name| (name, Align::Right);
     let mut table = TextTable::new(&[
@@ -37,7 +37,7 @@ pub(super) fn render_credits(network: &NetworkPlan, hosts: &Hosts) -> String {
     ]);
     for it in &network.credits {
         let slopes = [it.credit.idle_kbit.to_string(), format!("-{}", it.send_kbit())];
-        let named = vec![port(it, hosts), it.credit.priority.to_string()];
+        let named = vec![it.end.name(hosts), it.credit.priority.to_string()];
         table.row([named, slopes.to_vec(), credit_limits(it).to_vec()].concat());
     }
     if network.credits.is_empty() { String::new() } else { table.render() }
@@ -49,15 +49,11 @@ pub(crate) fn credit_limits(planned: &PlannedCredit) -> [String; 2] {
     limits.unwrap_or_else(|| [(); 2].map(|()| "NONE".to_owned()))
 }
 
-fn port(it: &PlannedCredit, hosts: &Hosts) -> String {
-    written(WireEnd::Port { switch: it.switch, port: it.credit.port }, hosts)
-}
-
-/// Returns the credit at ports as JSON objects: slopes in kbit/s, limits in bytes.
+/// Returns all credit as JSON objects: slopes in kbit/s, limits in bytes.
 pub(super) fn credits_to_json(network: &NetworkPlan, hosts: &Hosts) -> Vec<Value> {
     let object = |it: &PlannedCredit| {
         json!({
-            "port": port(it, hosts),
+            "port": it.end.name(hosts),
             "priority": it.credit.priority,
             "idle_slope": it.credit.idle_kbit,
             "send_slope": -i64::try_from(it.send_kbit()).unwrap_or(i64::MAX),
@@ -108,7 +104,7 @@ fn closed(it: &CommonTime, hosts: &Hosts) -> String {
 
 /// Returns the adapters whose gates go by a common time.
 fn gated(it: &CommonTime, hosts: &Hosts) -> Vec<String> {
-    hosts.ethernet[it.wire].gates.iter().map(|gates| written(gates.end, hosts)).collect()
+    hosts.ethernet[it.wire].gates.iter().map(|gates| gates.end.name(hosts)).collect()
 }
 
 /// Returns the adapter whose host leads a common time, and the one whose host follows.
@@ -117,7 +113,7 @@ fn roles(it: &CommonTime, hosts: &Hosts) -> [String; 2] {
     let [one, other] = wire.ends;
     let leads = wire.time.map_or(one, |time| time.leads);
     let follows = if leads == one { other } else { one };
-    [leads, follows].map(|end| written(end, hosts))
+    [leads, follows].map(|end| end.name(hosts))
 }
 
 /// Returns the common times as JSON objects.
@@ -138,22 +134,12 @@ pub(super) fn times_to_json(network: &NetworkPlan, hosts: &Hosts) -> Vec<Value> 
     network.times.iter().map(object).collect()
 }
 
-fn written(end: WireEnd, hosts: &Hosts) -> String {
-    match end {
-        WireEnd::Adapter { host, adapter } => {
-            let host = &hosts.hosts[host];
-            format!("{}:{}", host.name, host.system.adapters[adapter].name())
-        }
-        WireEnd::Port { switch, port } => format!("{}:{}", hosts.switches[switch].name, port + 1),
-    }
-}
-
 /// Returns the wires as JSON objects.
 pub(super) fn to_json(hosts: &Hosts) -> Vec<Value> {
     let object = |link: &EthernetLink| {
         json!({
             "wire": link.name,
-            "ends": link.ends.map(|end| written(end, hosts)),
+            "ends": link.ends.map(|end| end.name(hosts)),
             "mbit": link.speed,
             "delay_ns": link.delay_ns,
         })

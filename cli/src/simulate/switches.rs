@@ -7,7 +7,7 @@ use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
 use diapason_plan::PlannedCredit;
 use diapason_sim::{EthernetBooks, GatedBooks};
-use diapason_system::PortCredit;
+use diapason_system::WireEnd;
 use diapason_tsn::CreditSpan;
 use serde_json::{Value, json};
 
@@ -72,9 +72,11 @@ pub(crate) struct SwitchReport {
 
 impl CreditRow {
     fn of(planned: PlannedCredit, joints: &Joints, books: &EthernetBooks) -> Option<CreditRow> {
-        let PortCredit { port, priority, .. } = planned.credit;
-        let seen = books.get(planned.switch)?.ports.get(port)?.credits[usize::from(priority)];
-        let port = format!("{}:{}", joints.switches[planned.switch].name, port + 1);
+        // The server of an adapter keeps its credit to itself.
+        let WireEnd::Port { switch, port } = planned.end else { return None };
+        let class = usize::from(planned.credit.priority);
+        let seen = books.get(switch)?.ports.get(port)?.credits[class];
+        let port = format!("{}:{}", joints.switches[switch].name, port + 1);
         Some(CreditRow { port, planned, seen })
     }
 
@@ -327,7 +329,7 @@ impl SwitchReport {
 mod tests {
     use super::*;
     use diapason_sim::{PortBooks, SwitchBooks};
-    use diapason_system::Switch;
+    use diapason_system::{ClassCredit, Switch};
     use diapason_tsn::LinkRate;
 
     fn report(full: u64, promised: bool) -> SwitchReport {
@@ -362,9 +364,10 @@ mod tests {
     #[test]
     fn credit_outside_of_its_limits_is_a_finding() {
         let mut report = report(0, true);
-        let credit = PortCredit { port: 0, priority: 6, idle_kbit: 500_000 };
+        let credit = ClassCredit { priority: 6, idle_kbit: 500_000 };
+        let end = WireEnd::Port { switch: 0, port: 0 };
         let (rate, span) = (LinkRate::GIGABIT, Some(CreditSpan { most: 100, least: -50 }));
-        let planned = PlannedCredit { switch: 0, number: 0, credit, rate, is_used: true, span };
+        let planned = PlannedCredit { end, number: 0, credit, rate, is_used: true, span };
         let mut with = |most, span| {
             let seen = CreditSpan { most, least: -50 };
             let planned = PlannedCredit { span, ..planned };

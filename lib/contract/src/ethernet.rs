@@ -231,12 +231,19 @@ pub struct GateTerms<'a> {
     pub base_ns: u64,
     /// The speed of the wire in Mbit/s.
     pub mbit: u64,
+    /// The priorities with credit, as [`GateTerms::credit`] makes them.
+    pub credits: &'a [u64],
     /// The entries, as [`GateTerms::entry`] makes them.
     pub entries: &'a [u64],
 }
 
-/// The place of the mask in the word of an entry.
+/// The place of the mask in the word of an entry, and of the priority in that of a credit.
 const MASK: u32 = 56;
+
+/// Returns the two parts of such a word.
+fn parted(word: &u64) -> (u8, u64) {
+    ((word >> MASK) as u8, word & !(0xff << MASK))
+}
 
 impl<'a> GateTerms<'a> {
     /// Returns the word of an entry. Its time is less than two years.
@@ -247,21 +254,33 @@ impl<'a> GateTerms<'a> {
 
     /// Returns the mask and the time of each entry.
     pub fn entries(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
-        self.entries.iter().map(|word| ((word >> MASK) as u8, word & !(0xff << MASK)))
+        self.entries.iter().map(parted)
     }
 
-    /// Returns the first numbers of the setting. The entries follow.
+    /// Returns the word of a priority with credit. Its idle slope is in kbit/s.
     #[must_use]
-    pub const fn head(&self) -> [u64; 3] {
-        [self.guard_ns, self.base_ns, self.mbit]
+    pub const fn credit(priority: u8, idle_kbit: u64) -> u64 {
+        GateTerms::entry(priority, idle_kbit)
+    }
+
+    /// Returns each priority with credit, and its idle slope in kbit/s.
+    pub fn credits(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+        self.credits.iter().map(parted)
+    }
+
+    /// Returns the first numbers of the setting. The credits follow, and then the entries.
+    #[must_use]
+    pub const fn head(&self) -> [u64; 4] {
+        [self.guard_ns, self.base_ns, self.mbit, self.credits.len() as u64]
     }
 
     /// Reads the numbers of the setting; `None` if there are no gates.
     #[must_use]
     pub fn of(words: &'a [u64]) -> Option<GateTerms<'a>> {
-        let ([guard_ns, base_ns, mbit], entries) = words.split_first_chunk()?;
+        let ([guard_ns, base_ns, mbit, count], rest) = words.split_first_chunk()?;
+        let (credits, entries) = rest.split_at_checked(usize::try_from(*count).ok()?)?;
         let [guard_ns, base_ns, mbit] = [*guard_ns, *base_ns, *mbit];
-        Some(GateTerms { guard_ns, base_ns, mbit, entries })
+        Some(GateTerms { guard_ns, base_ns, mbit, credits, entries })
     }
 }
 
@@ -506,11 +525,15 @@ mod tests {
     #[test]
     fn gates_survive_their_words() {
         let entries = [GateTerms::entry(0xff, 1), GateTerms::entry(1, 1_000_000_000)];
-        let gates = GateTerms { guard_ns: 60_000, base_ns: 7, mbit: 100, entries: &entries };
-        let words = [&gates.head()[..], &entries].concat();
+        let credits = [GateTerms::credit(7, 1_000_000)];
+        let (guard_ns, base_ns, mbit) = (60_000, 7, 100);
+        let gates = GateTerms { guard_ns, base_ns, mbit, credits: &credits, entries: &entries };
+        let words = [&gates.head()[..], &credits, &entries].concat();
         assert_eq!(GateTerms::of(&words), Some(gates.clone()));
         assert!(gates.entries().eq([(0xff, 1), (1, 1_000_000_000)]));
+        assert!(gates.credits().eq([(7, 1_000_000)]));
         assert_eq!(GateTerms::of(&words[..2]), None);
+        assert_eq!(GateTerms::of(&words[..4]), None, "fewer credits than are named");
     }
 
     #[test]

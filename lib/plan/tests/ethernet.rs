@@ -295,6 +295,73 @@ fn credit_that_does_not_help_is_refused() {
     assert_eq!(first(&format!("{SLOPE}{gates}")), Vec::<String>::new());
 }
 
+const PACED: &str = "ethernet-credit-adapter.toml";
+/// The credit of the example.
+const PACED_SLOPE: &str = "[[ethernet.credit]]            # in the words of cbs\n\
+                           end = \"station:nic0\"\npriority = 5                   # of pictures\n\
+                           idle_slope = 400000            # kbit/s of the wire's time: a frame \
+                           keeps it for two guards more\n";
+
+#[test]
+fn credit_of_an_adapter_lets_commands_between_pictures() {
+    let own = planned(PACED, &[]);
+    assert_eq!(titles(&own), Vec::<String>::new());
+    let wire = |plan: &NetworkPlan, flow: usize| {
+        at(plan.flows[flow].bill.as_ref().unwrap(), FlowStage::Wire)
+    };
+    let later = (PACED, "latency = \"10ms\"", "latency = \"20ms\"");
+    let strict = planned(PACED, &[later, (PACED, PACED_SLOPE, "")]);
+    // A frame keeps the wire for its own time and two guards.
+    let (picture, command) = (1_470 * 8 + 1_360_000, 134 * 8 + 1_360_000);
+    assert!(wire(&strict, 0) > 4 * picture + command);
+    assert!(wire(&own, 0) < 3 * picture + command);
+    // A picture at 0.4 of the wire's time has to wait for the credit of three.
+    assert!(wire(&own, 1) > 3 * picture * 5 / 2 + picture);
+    let found = &own.credits[0];
+    assert_eq!((found.send_kbit(), found.is_used), (600_000, true));
+    // A command is in the way. Below: 0.6 of a picture, and what is gained in a guard.
+    let most = (i64::try_from(command).unwrap() * 4 + 1) / 80;
+    let least = -((i64::try_from(picture).unwrap() * 6 + 680_000 * 4) / 80);
+    assert!(found.span.is_some_and(|it| it.most - most <= 2 && least - it.least <= 1));
+}
+
+#[test]
+fn credit_of_an_adapter_is_told_its_server_and_wakes_it_up() {
+    let text = |changes: &str| example(PACED).replace("guard = \"680us\"", changes);
+    let parsed = |text: String| {
+        let read = |file: &str| Ok((file.to_owned(), example(file)));
+        match parse_any(PACED, &text, read) {
+            Ok(Description::Several(hosts)) => hosts,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut hosts = parsed(example(PACED));
+    NetworkPlan::of(&hosts).instruct(&mut hosts);
+    let mut processes = hosts.hosts[0].system.processes.iter();
+    let server = processes.find(|it| it.program == "netd").unwrap();
+    let terms = GateTerms::of(server.setting(GATES_SETTING)).unwrap();
+    assert!(terms.credits().eq([(5, 400_000)]));
+    assert!(terms.entries().eq([(0xff, 1_000_000)]));
+    // It looks once more for each frame that pays, so it needs a longer guard.
+    let needed = |text: String| {
+        let found = titles(&NetworkPlan::of(&parsed(text))).swap_remove(0);
+        let rest = found.split_once("may take ").unwrap().1;
+        rest.split_once(" us").unwrap().0.parse::<f64>().unwrap()
+    };
+    let short = text("guard = \"100us\"");
+    assert!(needed(short.clone()) > needed(short.replace(PACED_SLOPE, "")));
+}
+
+#[test]
+fn credit_of_an_adapter_that_does_not_help_is_refused() {
+    let with = |from: &str, to: &str| titles(&planned(PACED, &[(PACED, from, to)]));
+    let poor = "`commands` has no bound: at station:nic0: class 5 asks for 343026 kbit/s, and its \
+                idle slope is 300000";
+    assert_eq!(with("idle_slope = 400000", "idle_slope = 300000")[0], poor);
+    let unused = with("priority = 5 ", "priority = 4 ");
+    assert!(unused.contains(&"no frames of priority 4 leave `station:nic0`".to_owned()));
+}
+
 fn titles(plan: &NetworkPlan) -> Vec<String> {
     plan.refused.iter().flat_map(|it| it.items()).map(|it| it.title.to_owned()).collect()
 }

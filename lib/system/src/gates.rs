@@ -1,6 +1,7 @@
 //! Lists of gates in descriptions: those of a port of a switch, and those of an adapter, which its
 //! server keeps. Both are written in the words of Linux's `taprio`.
 
+use crate::credit::ClassCredit;
 use crate::diagnostics::{Problem, Report};
 use crate::flow::{Flow, FlowWay};
 use crate::hosts::HostSpec;
@@ -26,6 +27,9 @@ pub struct AdapterGates {
     pub list: GateList,
     /// The time in which the server is sure to have a frame on the wire, in ns.
     pub guard_ns: u64,
+    /// The priorities that the server shapes by credit, each with its number among those of the
+    /// wire.
+    pub credits: Vec<(usize, ClassCredit)>,
 }
 
 pub(crate) struct DeclaredGates {
@@ -161,7 +165,7 @@ pub(crate) fn resolve(
             report.push(problem);
         } else {
             let (list, guard_ns) = (list.clone(), guard.value);
-            found.push(AdapterGates { end: own, list, guard_ns });
+            found.push(AdapterGates { end: own, list, guard_ns, credits: Vec::new() });
         }
     }
     found

@@ -3,6 +3,7 @@
 //! Each host is a system of its own, so every rule for systems is checked where it always is. This
 //! module checks the connections between the hosts.
 
+use crate::credit::DeclaredCredit;
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::flow::{self, DeclaredFlow, Flow, Ways, near};
 use crate::gates;
@@ -65,6 +66,8 @@ pub(crate) struct HostsOrigin {
     pub flows: Vec<Span>,
     /// The idle slopes of each switch.
     pub credits: Vec<Vec<Span>>,
+    /// The idle slopes of each wire.
+    pub wire_credits: Vec<Vec<Span>>,
 }
 
 /// A host of the list.
@@ -290,8 +293,7 @@ fn origin(source: Source, declared: &Declared) -> HostsOrigin {
     let list = |host: &DeclaredHost| {
         host.depends.as_ref().map_or(&host.name.span, |list| &list.span).clone()
     };
-    let slopes =
-        |switch: &DeclaredSwitch| switch.credits.iter().map(|it| it.span.clone()).collect();
+    let slopes = |all: &[DeclaredCredit]| all.iter().map(|it| it.span.clone()).collect();
     HostsOrigin {
         source,
         hosts: declared.hosts.iter().map(|host| host.name.span.clone()).collect(),
@@ -300,7 +302,8 @@ fn origin(source: Source, declared: &Declared) -> HostsOrigin {
         ethernet: declared.ethernet.iter().map(|link| link.name.span.clone()).collect(),
         leader: declared.network.leader.as_ref().map(|leader| leader.span.clone()),
         flows: declared.flows.iter().map(|flow| flow.name.span.clone()).collect(),
-        credits: declared.switches.iter().map(slopes).collect(),
+        credits: declared.switches.iter().map(|it| slopes(&it.credits)).collect(),
+        wire_credits: declared.ethernet.iter().map(|it| slopes(&it.credits)).collect(),
     }
 }
 

@@ -89,7 +89,7 @@ pub use can_network::{
 pub use carried::{
     ChainLink, ChainSpec, FarPipe, Handover, PipeDirection, PipeEnd, PipeSpec, Tpipe,
 };
-pub use credit::PortCredit;
+pub use credit::ClassCredit;
 pub use diagnostics::{Diagnostics, ProblemSummary};
 pub use ethernet::{AdapterDevice, EthernetAdapter, UdpPort, UsbAdapter};
 pub use explained::explained;

@@ -34,6 +34,8 @@ pub enum HostsPlace {
     Flow(usize),
     /// The credit with this number of a switch.
     Credit { switch: usize, number: usize },
+    /// The credit with this number of a wire.
+    WireCredit { link: usize, number: usize },
 }
 
 impl Hosts {
@@ -51,6 +53,9 @@ impl Hosts {
             HostsPlace::Flow(flow) => origin.flows.get(flow),
             HostsPlace::Credit { switch, number } => {
                 origin.credits.get(switch).and_then(|credits| credits.get(number))
+            }
+            HostsPlace::WireCredit { link, number } => {
+                origin.wire_credits.get(link).and_then(|credits| credits.get(number))
             }
         };
         let mut problem = Problem::new(span.unwrap_or(&(0..0)), title, help);

@@ -4,11 +4,11 @@
 //! A switch knows every adapter of the list from the beginning. So the way of a frame follows from
 //! its address alone, and there is one way: wires that form a circle are refused here.
 
-use crate::credit::{self, DeclaredCredit, PortCredit};
+use crate::credit::{self, ClassCredit, DeclaredCredit};
 use crate::diagnostics::{Problem, Report};
 use crate::ethernet::EthernetAdapter;
 use crate::gates::{self, AdapterGates, DeclaredGates, GatedEnd};
-use crate::hosts::HostSpec;
+use crate::hosts::{HostSpec, Hosts};
 use crate::keys;
 use crate::pulled::{self, Pulled};
 use crate::source::{At, Span};
@@ -66,6 +66,22 @@ pub enum WireEnd {
     Port { switch: usize, port: usize },
 }
 
+impl WireEnd {
+    /// Returns its name, as in `ends`.
+    #[must_use]
+    pub fn name(self, hosts: &Hosts) -> String {
+        match self {
+            WireEnd::Adapter { host, adapter } => {
+                let host = &hosts.hosts[host];
+                format!("{}:{}", host.name, host.system.adapters[adapter].name())
+            }
+            WireEnd::Port { switch, port } => {
+                format!("{}:{}", hosts.switches[switch].name, port + 1)
+            }
+        }
+    }
+}
+
 /// A switch that takes each frame whole before it passes it on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Switch {
@@ -80,7 +96,7 @@ pub struct Switch {
     /// The gates of each port that has some.
     pub gates: Vec<(usize, GateList)>,
     /// The priorities that ports shape by credit.
-    pub credits: Vec<PortCredit>,
+    pub credits: Vec<(usize, ClassCredit)>,
 }
 
 impl Switch {
@@ -100,6 +116,7 @@ pub(crate) struct DeclaredLink {
     delay_ns: u64,
     pulled: Vec<Pulled>,
     pub gates: Vec<DeclaredGates>,
+    pub credits: Vec<DeclaredCredit>,
     time: DeclaredTime,
 }
 
@@ -126,15 +143,13 @@ pub(crate) fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
     }
     let delay = table.duration("delay", DELAYS);
     let pulled = pulled::pulled(&mut table);
-    let (gates, time) = (table.list("gates"), wire_time::read(&mut table));
-    if let Some(span) = table.place_of("credit") {
-        let help = "remove it, or write a `[[switch.credit]]` for the port of a switch";
-        table.report.push(Problem::new(&span, "the server of an adapter keeps no credit", help));
-    }
+    let (gates, credits) = (table.list("gates"), table.list("credit"));
+    let time = wire_time::read(&mut table);
     table.report_unknown();
     let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);
     let gates = gates.into_iter().map(|raw| gates::of_adapter(raw, report)).collect();
-    DeclaredLink { name, ends, ends_place, speed, delay_ns, pulled, gates, time }
+    let credits = credits.into_iter().map(|raw| credit::of_adapter(raw, report)).collect();
+    DeclaredLink { name, ends, ends_place, speed, delay_ns, pulled, gates, credits, time }
 }
 
 pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
@@ -154,7 +169,7 @@ pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
         drift_ppm,
         room: room.map_or(ROOM_DEFAULT, |room| room.value),
         gates: gates.into_iter().map(|raw| gates::of_port(raw, report)).collect(),
-        credits: credits.into_iter().map(|raw| credit::read(raw, report)).collect(),
+        credits: credits.into_iter().map(|raw| credit::of_port(raw, report)).collect(),
     }
 }
 
@@ -185,7 +200,8 @@ pub(crate) fn resolve(
         let pulled = link.pulled.clone();
         let written: Vec<(&str, WireEnd)> =
             link.ends.iter().map(|text| text.value.as_str()).zip(ends).collect();
-        let gates = gates::resolve(&link.gates, &written, (speed, hosts), report);
+        let mut gates = gates::resolve(&link.gates, &written, (speed, hosts), report);
+        credit::resolve(&link.credits, &written, (speed, &mut gates), report);
         let time = wire_time::resolve(&link.time, &written, hosts, report);
         found.push(EthernetLink { name, ends, speed, delay_ns, pulled, gates, time });
     }

@@ -1,6 +1,6 @@
 //! Wires and switches in lists of hosts: what they are, and which mistakes are named where.
 
-use diapason_system::{Description, Diagnostics, FlowWay, Hosts, PortCredit, WireEnd, parse_any};
+use diapason_system::{ClassCredit, Description, Diagnostics, FlowWay, Hosts, WireEnd, parse_any};
 use proptest::prelude::*;
 use std::fs;
 use std::path::PathBuf;
@@ -136,8 +136,8 @@ fn mistakes_of_credit_are_named() {
     };
     const OWN: &str = "port = 2\npriority = 6\n";
     let hosts = list(&with(&format!("{OWN}idle_slope = 20000")));
-    let credit = PortCredit { port: 1, priority: 6, idle_kbit: 20_000 };
-    assert_eq!(hosts.switches[0].credits, [credit]);
+    let credit = ClassCredit { priority: 6, idle_kbit: 20_000 };
+    assert_eq!(hosts.switches[0].credits, [(1, credit)]);
     refused("priority = 6\nidle_slope = 20000", "this credit has no `port`");
     refused("port = 2\nidle_slope = 20000", "this credit has no `priority`");
     refused(OWN, "this credit has no `idle_slope`");
@@ -156,9 +156,45 @@ fn mistakes_of_credit_are_named() {
         &format!("{OWN}idle_slope = 9\n{gates}"),
         "at cabinet:2: class 6 has an idle slope and a gate that closes",
     );
-    let wire = "delay = \"500ns\" ";
-    let credit = "credit = [{ priority = 6, idle_slope = 9 }]\ndelay = \"500ns\" ";
-    bad(wire, credit, "the server of an adapter keeps no credit");
+}
+
+/// Credit of an adapter goes with gates that its server keeps.
+#[test]
+fn credit_of_an_adapter_is_read_and_its_mistakes_are_named() {
+    let gates = |entries: &str, credit: &str| {
+        let text = example("ethernet-gates.toml");
+        let text = text.replace("[\"S 40 1500us\", \"S 3f 1500us\"]", entries);
+        text.replace(
+            "\n[[flow]]\nname = \"commands\"",
+            &format!("\n[[ethernet.credit]]\n{credit}\n\n[[flow]]\nname = \"commands\""),
+        )
+    };
+    const OPEN: &str = "[\"S ff 1ms\"]";
+    const OWN: &str = "end = \"station:nic0\"\npriority = 6\nidle_slope = 400000";
+    let hosts = list(&gates(OPEN, OWN));
+    let credit = ClassCredit { priority: 6, idle_kbit: 400_000 };
+    assert_eq!(hosts.ethernet[0].gates[0].credits, [(0, credit)]);
+    let refused = |entries: &str, credit: &str, title: &str| {
+        let found = parsed(&gates(entries, credit)).unwrap_err();
+        let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+        assert_eq!(titles, [title]);
+        assert!(found.items()[0].line > 20 && !found.items()[0].help.is_empty());
+    };
+    refused(OPEN, "priority = 6\nidle_slope = 9", "this credit has no `end`");
+    let far = OWN.replace("station:nic0", "wire:nic0");
+    refused(OPEN, &far, "`wire:nic0` is no adapter at this wire");
+    let ungated = OWN.replace("station", "drive");
+    refused(OPEN, &ungated, "`drive:nic0` has no gates, whose `guard` its credit needs");
+    let twice = format!("{OWN}\n[[ethernet.credit]]\n{OWN}");
+    refused(OPEN, &twice, "priority 6 has two idle slopes at `station:nic0`");
+    let much = OWN.replace("400000", "1000000");
+    let both = format!("{much}\n[[ethernet.credit]]\n{}", OWN.replace("= 6", "= 0"));
+    refused(OPEN, &both, "at station:nic0: the idle slopes reserve 1400000 ppm of the link");
+    refused(
+        "[\"S 40 1500us\", \"S 3f 1500us\"]",
+        OWN,
+        "at station:nic0: class 6 has an idle slope and a gate that closes",
+    );
 }
 
 #[test]

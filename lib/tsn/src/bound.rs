@@ -71,6 +71,9 @@ pub struct PortModel<'a> {
     pub rate: LinkRate,
     pub shaping: &'a [Shaping; CLASSES],
     pub flows: &'a [TrafficFlow],
+    /// The thread that keeps the port looks so late at most, and `flows` are paced by it. A switch
+    /// is never late.
+    pub guard_ns: u64,
 }
 
 /// Steps of a search before it is given up: the load is too close to what can be had.

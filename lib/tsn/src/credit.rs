@@ -39,19 +39,24 @@ pub(crate) struct Credited {
     blocked_ns: u64,
     /// The longest frame of the class.
     longest_ns: u64,
+    /// The port looks so late at most.
+    guard_ns: u64,
 }
 
 impl Credited {
-    /// Returns the longest time on the wire of the frames that begin in a closed window of length
-    /// `d`, and of the rest of one that began before.
+    /// Returns the longest time on the wire of the frames that go first in a closed window of
+    /// length `d`, and of the rest of one that began before.
     pub fn work(&self, d: u64) -> u64 {
-        let credit = self.idle * (u128::from(self.blocked_ns) + u128::from(d));
+        // A late look sees the credit of its own time.
+        let d = u128::from(d) + u128::from(self.guard_ns);
+        let credit = self.idle * (u128::from(self.blocked_ns) + d);
         narrowed(credit.div_ceil(self.rate)).saturating_add(self.longest_ns)
     }
 
     fn span(&self) -> CreditSpan {
         let most = self.idle * u128::from(self.blocked_ns);
-        let fall = (self.rate - self.idle) * u128::from(self.longest_ns);
+        let fall = (self.rate - self.idle) * u128::from(self.longest_ns)
+            + self.idle * u128::from(self.guard_ns);
         let [most, fall] = [most, fall].map(|it| i128::try_from(it).unwrap_or(i128::MAX));
         CreditSpan::around(most, -fall)
     }
@@ -105,13 +110,14 @@ impl PortModel<'_> {
             let ppm = narrowed((above.rate + idle) * 1_000_000 / rate);
             return Err(GateRefusal::AboveCredit { class, ppm });
         }
-        let longest_ns = self.longest(|it| it == class);
+        let (longest_ns, guard_ns) = (self.longest(|it| it == class), self.guard_ns);
         let lower = rate * u128::from(self.longest(|it| it < class));
-        let before = lower.max(above.rate * u128::from(longest_ns));
+        let own = above.rate * u128::from(longest_ns.saturating_sub(guard_ns));
+        let before = lower.max(own + rate * u128::from(guard_ns));
         let blocked = (before + above.at_once).div_ceil(rate - above.rate);
         // A wait for credit ends at a whole nanosecond.
         let blocked_ns = narrowed(blocked).saturating_add(1);
-        Ok(Some(Credited { rate, idle, blocked_ns, longest_ns }))
+        Ok(Some(Credited { rate, idle, blocked_ns, longest_ns, guard_ns }))
     }
 
     /// Returns what classes above `class` send at most from an instant at which none of them waits
@@ -124,7 +130,7 @@ impl PortModel<'_> {
                 Shaping::Credit { idle_bits_per_second } if longest > 0 => {
                     let idle = u128::from(idle_bits_per_second);
                     above.rate += idle;
-                    above.at_once += longest * (rate - idle);
+                    above.at_once += longest * (rate - idle) + idle * u128::from(self.guard_ns);
                 }
                 Shaping::Credit { .. } => {}
                 Shaping::Strict => {

@@ -42,6 +42,8 @@ pub struct Egress<T> {
     rate: LinkRate,
     shaping: [Shaping; CLASSES],
     queues: [VecDeque<Queued<T>>; CLASSES],
+    /// The time for which a frame may keep the wire beyond its own. Credit pays for it.
+    guard_ns: u64,
     /// Credit of each class in billionths of a bit.
     credits: [i128; CLASSES],
     /// The highest and the lowest credit that each class had.
@@ -69,6 +71,7 @@ impl<T> Egress<T> {
             rate,
             shaping,
             queues: core::array::from_fn(|_| VecDeque::new()),
+            guard_ns: 0,
             credits: [0; CLASSES],
             extremes: [(0, 0); CLASSES],
             sending: None,
@@ -82,6 +85,12 @@ impl<T> Egress<T> {
     pub fn with_room(mut self, frames: usize) -> Egress<T> {
         self.queues.iter_mut().for_each(|queue| queue.reserve(frames));
         self
+    }
+
+    /// Lets credit pay for so much more time on the wire than frames are sent.
+    #[must_use]
+    pub(crate) fn with_guard(self, guard_ns: u64) -> Egress<T> {
+        Egress { guard_ns, ..self }
     }
 
     /// Queues a frame that occupies the wire for `wire_ns`.
@@ -119,6 +128,7 @@ impl<T> Egress<T> {
             if start > now_ns {
                 until_ns = until_ns.min(start);
             } else if let Some(frame) = self.queues[class].pop_front() {
+                self.pay(class, self.guard_ns);
                 self.sending = Some(class);
                 self.busy_until_ns = now_ns.saturating_add(wire_ns);
                 return EgressStep::Sends { class, item: frame.item, end_ns: self.busy_until_ns };
@@ -130,7 +140,10 @@ impl<T> Egress<T> {
     /// Ends the frame that is on the wire. The caller knows that the wire is free, and may go on
     /// with an earlier time: its clock may have been set.
     pub fn ends(&mut self) {
-        (self.sending, self.busy_until_ns) = (None, 0);
+        if let Some(class) = self.sending.take() {
+            self.pay(class, self.busy_until_ns.saturating_sub(self.settled_ns));
+        }
+        self.busy_until_ns = 0;
     }
 
     /// Takes all frames out of the queues.
@@ -173,15 +186,22 @@ impl<T> Egress<T> {
         if self.sending.is_some() {
             let end = self.busy_until_ns.min(now_ns);
             self.grow(end.saturating_sub(self.settled_ns));
-            self.settled_ns = self.settled_ns.max(end);
+            self.settled_ns = end;
             if self.busy_until_ns <= now_ns {
                 self.sending = None;
                 self.forget();
             }
         }
         self.grow(now_ns.saturating_sub(self.settled_ns));
-        self.settled_ns = self.settled_ns.max(now_ns);
+        self.settled_ns = now_ns;
         self.forget();
+    }
+
+    /// Takes so much time on the wire from the credit of a class.
+    fn pay(&mut self, class: usize, wire_ns: u64) {
+        if self.shaping[class] != Shaping::Strict {
+            self.credits[class] -= i128::from(self.rate.bits_per_second()) * i128::from(wire_ns);
+        }
     }
 
     /// Lets credits grow, and that of the class that sends fall, for some time.

@@ -1,14 +1,15 @@
-//! Gates that a thread keeps for an adapter without any: a software shaper.
+//! Gates and credit that a thread keeps for an adapter without any: a software shaper.
 //!
 //! The thread is late. `guard` bounds how late: the time from the instant at which it has something
 //! to do until a frame is with the adapter, and the time from its look at the clock until then. So
 //! each frame is sent by [`Egress`] as one that is longer by `guard`. The frame then ends in its
-//! window, and the adapter has sent it before the thread chooses the next one.
+//! window, and the adapter has sent it before the thread chooses the next one. The next look may be
+//! late by another guard, so credit pays for two.
 
 use crate::wire::{CHECKSUM, SHORTEST};
 use crate::{
-    CLASSES, Egress, EgressStep, GAP, GateList, GateRefusal, LinkRate, PREAMBLE, Shaping,
-    TrafficFlow,
+    CLASSES, CreditSpan, Egress, EgressStep, GAP, GateList, GateRefusal, LinkRate, PREAMBLE,
+    Shaping, TrafficFlow,
 };
 
 /// The queues of an adapter, and the gates by which a thread empties them. Times that it is given
@@ -25,15 +26,15 @@ impl<T> PacedEgress<T> {
     /// more memory.
     ///
     /// # Errors
-    /// None: classes without credit refuse nothing.
+    /// Those of [`Egress::new`].
     pub fn new(
         gates: GateList,
         rate: LinkRate,
-        guard_ns: u64,
-        room: usize,
+        shaping: [Shaping; CLASSES],
+        (guard_ns, room): (u64, usize),
     ) -> Result<PacedEgress<T>, GateRefusal> {
-        let egress = Egress::new(gates, rate, [Shaping::Strict; CLASSES])?;
-        Ok(PacedEgress { egress: egress.with_room(room), rate, guard_ns })
+        let egress = Egress::new(gates, rate, shaping)?.with_guard(guard_ns).with_room(room);
+        Ok(PacedEgress { egress, rate, guard_ns })
     }
 
     /// Queues a frame of so many bytes, from its addresses to the end of its payload.
@@ -65,6 +66,12 @@ impl<T> PacedEgress<T> {
     /// Takes all frames out of the queues.
     pub fn drain(&mut self) -> impl Iterator<Item = T> {
         self.egress.drain()
+    }
+
+    /// Returns between which limits the credit of each class was so far.
+    #[must_use]
+    pub fn credits(&self) -> [CreditSpan; CLASSES] {
+        self.egress.credits()
     }
 
     /// Returns how many frames of a class wait.

@@ -97,7 +97,7 @@ fn at_ports(
 }
 
 fn model<'a>(port: &'a RoutedPort, flows: &'a [TrafficFlow]) -> PortModel<'a> {
-    PortModel { gates: &port.gates, rate: port.rate, shaping: &port.shaping, flows }
+    PortModel { gates: &port.gates, rate: port.rate, shaping: &port.shaping, flows, guard_ns: 0 }
 }
 
 /// Returns a flow as it comes from one port to the next.

@@ -28,7 +28,8 @@ fn attack(
         let random = &mut Random::stream(23, seed);
         let (gates, shaping, flows) = make(random);
         let rate = LinkRate::GIGABIT;
-        let model = PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows };
+        let model =
+            PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows, guard_ns: 0 };
         let Ok(delays) = model.delays() else { continue };
         let mut longest = [0; CLASSES];
         for _ in 0..runs {
@@ -145,7 +146,9 @@ fn credit_holds_back_what_classes_below_wait_for() {
         }
         let gates = GateList::open(1_000_000);
         let rate = LinkRate::GIGABIT;
-        let delays = PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows }.delays();
+        let delays =
+            PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows, guard_ns: 0 }
+                .delays();
         [5, 1].map(|class| delays.unwrap()[class].unwrap().most_ns)
     };
     // Behind a lower frame and 19 of its own; below it, behind all 20.
@@ -173,7 +176,7 @@ fn credit_from_before_counts_for_classes_below() {
     let mut shaping = [Shaping::Strict; CLASSES];
     shaping[5] = Shaping::Credit { idle_bits_per_second: 500_000_000 };
     let (gates, rate) = (GateList::open(1_000_000), LinkRate::GIGABIT);
-    let model = PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows };
+    let model = PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows, guard_ns: 0 };
     let most = model.delays().unwrap()[1].unwrap().most_ns;
     let mut arriving = vec![(0, 1, 100_000), (125_000, 1, 100_000), (250_000, 1, 100_000)];
     arriving.extend((0..20).map(|_| (1, 5, 10_000)));
@@ -203,7 +206,7 @@ fn credit_that_cannot_be_kept_is_refused_by_name() {
         let mut shaping = [Shaping::Strict; CLASSES];
         shaping[3] = Shaping::Credit { idle_bits_per_second: idle };
         let rate = LinkRate::GIGABIT;
-        PortModel { gates, rate, shaping: &shaping, flows }.delays().err()
+        PortModel { gates, rate, shaping: &shaping, flows, guard_ns: 0 }.delays().err()
     };
     assert_eq!(delays(&gates, 100_000_000, &[flow]), None);
     let slope =
@@ -245,7 +248,8 @@ fn the_bound_of_a_class_alone_is_reached_at_some_phase() {
         let flows = [flow];
         let shaping = [Shaping::Strict; CLASSES];
         let rate = LinkRate::GIGABIT;
-        let model = PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows };
+        let model =
+            PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows, guard_ns: 0 };
         let Ok(delays) = model.delays() else { continue };
         let most = delays[0].unwrap().most_ns;
         let at = |phase| {
@@ -283,7 +287,7 @@ fn the_bound_of_an_aligned_class_is_exact() {
         let bound = |flows: &[TrafficFlow]| {
             let shaping = [Shaping::Strict; CLASSES];
             let rate = LinkRate::GIGABIT;
-            let model = PortModel { gates: &gates, rate, shaping: &shaping, flows };
+            let model = PortModel { gates: &gates, rate, shaping: &shaping, flows, guard_ns: 0 };
             model.delays().map(|delays| delays[0].unwrap().most_ns)
         };
         let Ok(most) = bound(&[flow]) else { continue };
@@ -311,7 +315,7 @@ fn what_cannot_be_promised_is_refused_by_name() {
     };
     let shaping = [Shaping::Strict; CLASSES];
     let delays = |gates: &GateList, flows: &[TrafficFlow]| {
-        PortModel { gates, rate: LinkRate::GIGABIT, shaping: &shaping, flows }.delays()
+        PortModel { gates, rate: LinkRate::GIGABIT, shaping: &shaping, flows, guard_ns: 0 }.delays()
     };
     let alone = delays(&gates, &[flow]).unwrap()[1].unwrap();
     assert_eq!(alone.most_ns, 117_000 + 4_559 + 4_560, "it comes a nanosecond too late");

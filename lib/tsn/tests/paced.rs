@@ -64,6 +64,20 @@ fn run(
     }
 }
 
+/// Returns an idle adapter without credit.
+fn strict<T>(gates: &GateList, guard: u64) -> PacedEgress<T> {
+    PacedEgress::new(gates.clone(), RATE, [Shaping::Strict; CLASSES], (guard, 4)).unwrap()
+}
+
+fn model<'a>(
+    gates: &'a GateList,
+    shaping: &'a [Shaping; CLASSES],
+    flows: &'a [TrafficFlow],
+    guard_ns: u64,
+) -> PortModel<'a> {
+    PortModel { gates, rate: RATE, shaping, flows, guard_ns }
+}
+
 /// Returns random gates of three classes and flows whose frames fit them with their guard.
 fn port(random: &mut Random, guard: u64) -> (GateList, Vec<TrafficFlow>) {
     let entry = |random: &mut Random| GateEntry {
@@ -99,11 +113,11 @@ fn late_threads_keep_windows_and_bounds() {
         let (gates, flows) = port(random, guard);
         let planned = planned(&flows, guard);
         let shaping = [Shaping::Strict; CLASSES];
-        let model = PortModel { gates: &gates, rate: RATE, shaping: &shaping, flows: &planned };
+        let model = model(&gates, &shaping, &planned, guard);
         let Ok(delays) = model.delays() else { continue };
         for late in [Late::Random(guard), Late::Always(guard), Late::Always(0)] {
             let arriving = arrivals(random, &flows, 400_000);
-            let mut egress = PacedEgress::new(gates.clone(), RATE, guard, 4).unwrap();
+            let mut egress = PacedEgress::new(gates.clone(), RATE, shaping, (guard, 4)).unwrap();
             for (item, begin, end) in run(&mut egress, &arriving, late, random) {
                 let (came, class, _) = arriving[item];
                 assert_eq!(gates.next_start(class, begin, end - begin), Some(begin), "{seed}");
@@ -115,6 +129,98 @@ fn late_threads_keep_windows_and_bounds() {
         }
     }
     assert!(checked > 20_000 && close > checked / 200, "{close} of {checked}");
+}
+
+/// Returns a random port of four classes, some with credit. The gates of the lowest of these and of
+/// all above never close.
+fn credited_port(
+    random: &mut Random,
+    guard: u64,
+) -> (GateList, [Shaping; CLASSES], Vec<TrafficFlow>) {
+    let lowest = random.index(4);
+    let always = 0xf_u8 << lowest;
+    let entry = |random: &mut Random| GateEntry {
+        mask: random.within(0, 15) as u8 | always,
+        interval_ns: random.between(500, 9_000),
+    };
+    let entries: Vec<GateEntry> = (0..random.between(1, 4)).map(|_| entry(random)).collect();
+    let gates = GateList::new(random.below(9_000), None, &entries).unwrap();
+    let mut flows = Vec::new();
+    for class in 0..4 {
+        for _ in 0..random.below(3) {
+            let flow = TrafficFlow {
+                class,
+                wire_ns: random.between(60, 200),
+                period_ns: random.between(10_000, 120_000),
+                jitter_ns: if random.one_in(2) { 0 } else { random.below(9_000) },
+                burst: random.between(1, 3),
+                phase: None,
+            };
+            let needed = paced_ns(frame_ns(RATE, flow.wire_ns as usize), guard);
+            if gates.check(class, needed).is_ok() {
+                flows.push(flow);
+            }
+        }
+    }
+    let mut shaping = [Shaping::Strict; CLASSES];
+    for (class, shaping) in shaping.iter_mut().enumerate().take(4).skip(lowest) {
+        let own = planned(&flows, guard);
+        let own = own.iter().filter(|it| it.class == class);
+        let share = |it: &TrafficFlow| it.burst * it.wire_ns * 1_000_000_000 / it.period_ns;
+        let asked: u64 = own.map(share).sum();
+        if random.one_in(3) {
+            continue;
+        }
+        let idle_bits_per_second = asked + asked / 50 + random.below(300_000_000) + 1;
+        *shaping = Shaping::Credit { idle_bits_per_second };
+    }
+    (gates, shaping, flows)
+}
+
+/// Attacks random ports with credit by threads that are late. Returns how many frames were looked
+/// at, how many of them had credit, and how many were close to their bound.
+fn attack_credit(seeds: std::ops::Range<u64>) -> [u64; 3] {
+    let [mut checked, mut credited, mut close] = [0; 3];
+    for seed in seeds {
+        let random = &mut Random::stream(124, seed);
+        let guard = if random.one_in(8) { 0 } else { random.below(1_500) };
+        let (gates, shaping, flows) = credited_port(random, guard);
+        let planned = planned(&flows, guard);
+        let model = model(&gates, &shaping, &planned, guard);
+        let Ok(delays) = model.delays() else { continue };
+        for late in [Late::Random(guard), Late::Always(guard), Late::Always(0)] {
+            let arriving = arrivals(random, &flows, 400_000);
+            let mut egress = PacedEgress::new(gates.clone(), RATE, shaping, (guard, 4)).unwrap();
+            for (item, begin, end) in run(&mut egress, &arriving, late, random) {
+                let (came, class, _) = arriving[item];
+                assert_eq!(gates.next_start(class, begin, end - begin), Some(begin), "{seed}");
+                let most = delays[class].unwrap().most_ns;
+                assert!(end - came <= most, "{seed}: {} ns of {most}", end - came);
+                checked += 1;
+                credited += u64::from(shaping[class] != Shaping::Strict);
+                close += u64::from((end - came) * 10 >= most * 8);
+            }
+            for class in flows.iter().map(|flow| flow.class) {
+                let span = model.credit(class).unwrap().unwrap_or_default();
+                let seen = egress.credits()[class];
+                assert!(span.contains(&seen), "{seed}, class {class}: {seen:?} {span:?}");
+            }
+        }
+    }
+    [checked, credited, close]
+}
+
+#[test]
+fn late_threads_keep_credit_within_its_limits_and_bounds() {
+    let [checked, credited, close] = attack_credit(0..4_000);
+    println!("{checked} checked, {credited} with credit, {close} close");
+    assert!(credited > 20_000 && checked - credited > 10_000 && close > checked / 500);
+}
+
+#[test]
+#[ignore = "minutes: as above, and many more"]
+fn late_threads_keep_credit_within_its_limits_and_bounds_for_long() {
+    println!("{:?}", attack_credit(4_000..400_000));
 }
 
 /// Returns flows of so many bytes as the model of a port has them whose thread is late by a guard.
@@ -176,12 +282,12 @@ fn frames_in_step_have_left_by_the_latest_end() {
         stepping(random, &gates, &mut flows);
         let planned = planned(&flows, guard);
         let shaping = [Shaping::Strict; CLASSES];
-        let model = PortModel { gates: &gates, rate: RATE, shaping: &shaping, flows: &planned };
+        let model = model(&gates, &shaping, &planned, guard);
         let Ok(delays) = model.delays() else { continue };
         let latest = [0, 1, 2].map(|it| delays[it].and_then(|_| model.latest_end(it).unwrap()));
         for late in [Late::Random(guard), Late::Always(guard), Late::Always(0)] {
             let (arriving, releases) = released(random, &flows, 400_000);
-            let mut egress = PacedEgress::new(gates.clone(), RATE, guard, 4).unwrap();
+            let mut egress = PacedEgress::new(gates.clone(), RATE, shaping, (guard, 4)).unwrap();
             for (item, begin, end) in run(&mut egress, &arriving, late, random) {
                 let (came, class, _) = arriving[item];
                 assert_eq!(gates.next_start(class, begin, end - begin), Some(begin), "{seed}");
@@ -219,10 +325,10 @@ fn a_higher_frame_that_comes_before_a_late_look_counts() {
     };
     let gates = GateList::open(1_000_000);
     let (flows, shaping) = ([flow(1, late), flow(0, 900_000)], [Shaping::Strict; CLASSES]);
-    let model = PortModel { gates: &gates, rate: RATE, shaping: &shaping, flows: &flows };
+    let model = model(&gates, &shaping, &flows, guard);
     let most = model.delays().unwrap()[0].unwrap().most_ns;
     let arriving = [(0, 0, 60), (0, 1, 60), (late, 1, 60)];
-    let mut egress = PacedEgress::new(gates, RATE, guard, 4).unwrap();
+    let mut egress = PacedEgress::new(gates, RATE, shaping, (guard, 4)).unwrap();
     let went = run(&mut egress, &arriving, Late::Always(guard), &mut Random::new(1));
     let (last, _, end) = went[2];
     assert_eq!((last, end), (0, 3 * wire_ns + 6 * guard));
@@ -239,7 +345,7 @@ fn a_thread_later_than_its_guard_leaves_the_window() {
     let at = |it: u64| it * 20_000 + it * 37 % 8_000;
     let arriving: Vec<Arriving> = (0..400).map(|it| (at(it), it as usize % 2, 60)).collect();
     let outside = |late| {
-        let mut egress = PacedEgress::new(gates.clone(), RATE, 500, 4).unwrap();
+        let mut egress = strict(&gates, 500);
         let went = run(&mut egress, &arriving, Late::Random(late), &mut random.clone());
         let left = |(item, begin, end): &&Went| {
             gates.next_start(arriving[*item].1, *begin, end - begin) != Some(*begin)
@@ -265,7 +371,7 @@ fn drifting(cycles: u64, random: &mut Random, drift: i64) -> ([u64; 2], u64) {
     let entry = |mask, interval_ns| GateEntry { mask, interval_ns };
     let entries = [entry(2, WINDOW_NS), entry(1, CYCLE_NS - WINDOW_NS)];
     let gates = GateList::new(0, Some(CYCLE_NS), &entries).unwrap();
-    let mut egress = PacedEgress::new(gates, RATE, GUARD_NS, 4).unwrap();
+    let mut egress = strict(&gates, GUARD_NS);
     let mut clock = ServoClock::new(drift, random.between(1_000_000_000, 2_000_000_000) as i64);
     let (mut sent, mut outside) = ([0; 2], 0);
     let (mut now, mut sync_at, mut syncs) = (0, 0, 0);

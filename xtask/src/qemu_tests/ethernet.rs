@@ -15,6 +15,7 @@ use std::fs;
 const EXAMPLE: &str = "ethernet.toml";
 const GATED: &str = "ethernet-gates.toml";
 const CREDIT: &str = "ethernet-credit.toml";
+const PACED: &str = "ethernet-credit-adapter.toml";
 const HORIZON_NS: u64 = 3_000_000_000;
 /// How long clocks run apart: a contract that does not count with it is broken by then.
 const APART_NS: u64 = 40_000_000_000;
@@ -22,6 +23,8 @@ const APART_NS: u64 = 40_000_000_000;
 const LEAST: u64 = 500;
 /// Those behind the gates of an adapter, which are slower.
 const GATED_LEAST: u64 = 190;
+/// Those beside which an adapter keeps credit.
+const PACED_LEAST: u64 = 70;
 
 /// A change of a file of the example: the file, and one text for another.
 pub(super) type Change = (&'static str, &'static str, &'static str);
@@ -110,6 +113,35 @@ const CREDIT_APART: [Change; 5] = [
     (CREDIT, "name = \"machine\"", "name = \"machine\"\ndrift = \"-100ppm\""),
 ];
 
+/// Periods that do not fit each other, at an adapter with credit.
+const PACED_ROTATING: [Change; 2] = [
+    ("ethernet/credit-station.toml", "9000, 64, 1, 0", "9113, 64, 1, 0"),
+    ("ethernet/credit-station.toml", "16000, 1400, 4, 1", "16057, 1400, 4, 1"),
+];
+/// Commands have no credit, and go before pictures.
+const PACED_BELOW: Change = ("ethernet/credit-station.toml", "priority = 1 ", "priority = 6 ");
+/// The gate of commands closes, and that of pictures does not.
+const PACED_GATES: [Change; 2] = [
+    (PACED, "\"S ff 1ms\"", "\"S ff 12ms\", \"S fd 4ms\""),
+    (PACED, "latency = \"10ms\"", "latency = \"20ms\""),
+];
+/// Credit for both, as little as they need.
+const PACED_BOTH: [Change; 3] = [
+    (
+        PACED,
+        "idle_slope = 400000 ",
+        "idle_slope = 353000\n[[ethernet.credit]]\nend = \"station:nic0\"\npriority = 1\n\
+         idle_slope = 153000 ",
+    ),
+    (PACED, "latency = \"10ms\"", "latency = \"60ms\""),
+    (PACED, "latency = \"40ms\"", "latency = \"60ms\""),
+];
+/// The clock of the sender is fast, and that of the receiver slow.
+const PACED_APART: [Change; 2] = [
+    (PACED, "name = \"station\"", "name = \"station\"\ndrift = \"100ppm\""),
+    (PACED, "name = \"drive\"", "name = \"drive\"\ndrift = \"-100ppm\""),
+];
+
 /// Runs every test whose name contains `part`.
 pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     let [first, second] = ROTATING;
@@ -145,6 +177,19 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
             tally.step(&name, || keeps(workspace, built, CREDIT, (&changes, horizon_ns)));
         }
     }
+    let paced: [(&str, Vec<Change>); 5] = [
+        ("whatever comes together", PACED_ROTATING.to_vec()),
+        ("below a class without", [&PACED_ROTATING[..], &[PACED_BELOW]].concat()),
+        ("beside gates", [&PACED_ROTATING[..], &PACED_GATES].concat()),
+        ("for all", [&PACED_ROTATING[..], &PACED_BOTH].concat()),
+        ("while clocks run apart", [&PACED_ROTATING[..], &PACED_APART].concat()),
+    ];
+    for (name, changes) in paced {
+        let name = format!("simulator: Ethernet: an adapter keeps its bounds with credit {name}");
+        if name.contains(part) {
+            tally.step(&name, || keeps(workspace, built, PACED, (&changes, APART_NS)));
+        }
+    }
     let gated: [(&str, Vec<Change>); 4] = [
         ("whatever comes when", ANY_TIME.to_vec()),
         ("while frames wait for each other", IN_TWOS.to_vec()),
@@ -159,10 +204,11 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     }
 }
 
-/// Checks that no frame of an adapter with gates left its window, in a run of so many seconds.
-fn in_windows(books: &GatedBooks, seconds: u64) -> Result<(), String> {
+/// Checks that no frame of an adapter with gates left its window, in a run with at least so many of
+/// two priorities.
+fn in_windows(books: &GatedBooks, least: u64) -> Result<(), String> {
     println!("sent {:?}, outside {:?}", books.sent, books.outside);
-    let sent = books.sent.iter().filter(|sent| **sent > GATED_LEAST * seconds);
+    let sent = books.sent.iter().filter(|sent| **sent > least);
     if sent.count() < 2 || books.outside.iter().any(|outside| *outside > 0) {
         return Err(format!("sent {:?}, by {:?} outside", books.sent, books.longest));
     }
@@ -202,10 +248,15 @@ fn keeps(
             return Err(format!("{}: {finding}", session.system.name));
         }
     }
+    let least = match example {
+        GATED => GATED_LEAST,
+        PACED => PACED_LEAST,
+        _ => LEAST,
+    };
+    let least = least * horizon_ns / 1_000_000_000;
     for books in ran.iter().flat_map(|host| &host.gated) {
-        in_windows(books, horizon_ns / 1_000_000_000)?;
+        in_windows(books, least)?;
     }
-    let least = if example == GATED { GATED_LEAST } else { LEAST };
     for (flow, flowed) in flows.iter().zip(&network.flows) {
         let (name, end) = (&flow.name, flow.end());
         let bound = flowed.bill.as_ref().map_err(|none| format!("{name}: {none:?}"))?.total.0;
@@ -213,7 +264,6 @@ fn keeps(
         let row = rows.find(|row| row.process == u64::from(end.process));
         let row = row.ok_or_else(|| format!("{name}: nobody reported"))?;
         println!("{name}: {} messages, {} of {bound} ns", row.messages, row.whole_max_ns);
-        let least = least * horizon_ns / 1_000_000_000;
         if row.messages < least || row.lost > 0 || row.whole_max_ns > bound {
             return Err(format!("{name}: {row:?}, at most {bound} ns are planned"));
         }

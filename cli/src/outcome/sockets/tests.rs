@@ -114,7 +114,8 @@ fn each_assumption_rings_at_the_first_number_that_is_too_large() {
 #[test]
 fn a_server_later_than_its_guard_rings() {
     let mut system = system();
-    let words = GateTerms { guard_ns: 60_000, base_ns: 0, mbit: 1_000, entries: &[] }.head();
+    let terms = GateTerms { guard_ns: 60_000, base_ns: 0, mbit: 1_000, credits: &[], entries: &[] };
+    let words = terms.head();
     system.processes[NET[1] as usize].set(GATES_SETTING, &words);
     let assumptions = Assumptions::of(&Plan::of(&system));
     let alarms = |longest| {

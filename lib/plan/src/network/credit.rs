@@ -1,22 +1,21 @@
-//! Credit at ports of switches: the limits between which it stays, and credit that holds back
-//! nothing.
+//! Credit at ports of switches and at adapters: the limits between which it stays, and credit that
+//! holds back nothing.
 
 use super::ethernet::Ethernet;
 use super::wired::link;
-use diapason_system::{Diagnostics, Hosts, HostsPlace, PortCredit, WireEnd};
+use diapason_system::{ClassCredit, Diagnostics, Hosts, HostsPlace, WireEnd};
 use diapason_tsn::{CreditSpan, LinkRate, Shaping};
 
-/// A priority that a port of a switch shapes by credit.
+/// A priority that is shaped by credit at the end of a wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlannedCredit {
-    /// The number of the switch.
-    pub switch: usize,
-    /// The number of the credit in its switch.
+    pub end: WireEnd,
+    /// The number of the credit in its switch, or among those of its wire.
     pub number: usize,
-    pub credit: PortCredit,
-    /// The rate of the wire at the port.
+    pub credit: ClassCredit,
+    /// The rate of the wire at the end.
     pub rate: LinkRate,
-    /// Frames of the priority leave by the port.
+    /// Frames of the priority leave by the end.
     pub is_used: bool,
     /// The limits of the credit, as long as all flows keep to their contracts. `None`: what is
     /// above is not bounded.
@@ -31,28 +30,38 @@ impl PlannedCredit {
     }
 }
 
+/// Returns all credit of a list: that of switches first, each in the order of its description.
+fn all(hosts: &Hosts) -> impl Iterator<Item = (WireEnd, usize, ClassCredit)> {
+    let switches = hosts.switches.iter().enumerate().flat_map(|(switch, it)| {
+        let credits = it.credits.iter().enumerate();
+        let end = move |port: usize| WireEnd::Port { switch, port };
+        credits.map(move |(number, (port, credit))| (end(*port), number, *credit))
+    });
+    let adapters = hosts.ethernet.iter().flat_map(|it| &it.gates).flat_map(|gates| {
+        gates.credits.iter().map(|(number, credit)| (gates.end, *number, *credit))
+    });
+    switches.chain(adapters)
+}
+
+/// Returns whether a list has credit somewhere.
+pub(super) fn has_credit(hosts: &Hosts) -> bool {
+    all(hosts).next().is_some()
+}
+
 impl Ethernet<'_> {
-    /// Returns the credit of all ports. `settled`: the delays of flows follow from each other.
+    /// Returns all credit. `settled`: the delays of flows follow from each other.
     pub(super) fn credits(&self, settled: bool) -> Vec<PlannedCredit> {
-        let switches = self.hosts.switches.iter().enumerate();
-        let each = switches.flat_map(|(number, switch)| {
-            let credits = switch.credits.iter().enumerate();
-            credits.map(move |(place, credit)| (number, place, *credit))
-        });
-        each.map(|(switch, number, credit)| self.credited(switch, (number, credit), settled))
-            .collect()
+        all(self.hosts).map(|it| self.credited(it, settled)).collect()
     }
 
     fn credited(
         &self,
-        switch: usize,
-        (number, credit): (usize, PortCredit),
+        (end, number, credit): (WireEnd, usize, ClassCredit),
         settled: bool,
     ) -> PlannedCredit {
-        let PortCredit { port, priority, .. } = credit;
-        let (end, class) = (WireEnd::Port { switch, port }, usize::from(priority));
+        let class = usize::from(credit.priority);
         let mbit = link(self.hosts, end).map_or(1_000, |link| link.speed);
-        let shaping = self.hosts.switches[switch].shaping(port);
+        let (_, shaping) = self.shaped(end);
         let strangers = || self.strangers.iter().filter(|it| it.ways.contains(&end));
         let is_free =
             strangers().any(|it| it.class > class && shaping[it.class] == Shaping::Strict);
@@ -62,7 +71,7 @@ impl Ethernet<'_> {
             || strangers().any(|it| it.class == class);
         let rate = LinkRate::new(mbit * 1_000_000);
         let span = span.and_then(Result::ok).flatten();
-        PlannedCredit { switch, number, credit, rate, is_used, span }
+        PlannedCredit { end, number, credit, rate, is_used, span }
     }
 }
 
@@ -72,11 +81,17 @@ pub(super) fn refusals<'a>(
     credits: &'a [PlannedCredit],
 ) -> impl Iterator<Item = Diagnostics> + 'a {
     credits.iter().filter(|it| !it.is_used).map(|it| {
-        let PlannedCredit { switch, number, credit, .. } = *it;
-        let name = &hosts.switches[switch].name;
-        let (priority, port) = (credit.priority, credit.port + 1);
-        let title = format!("no frames of priority {priority} leave `{name}:{port}`");
+        let PlannedCredit { end, number, credit, .. } = *it;
+        let title =
+            format!("no frames of priority {} leave `{}`", credit.priority, end.name(hosts));
         let help = "write the priority of a `[[socket]]` whose frames do, or remove the credit";
-        hosts.problem(HostsPlace::Credit { switch, number }, [&title, "", help])
+        let place = match end {
+            WireEnd::Port { switch, .. } => HostsPlace::Credit { switch, number },
+            WireEnd::Adapter { .. } => {
+                let link = hosts.ethernet.iter().position(|it| it.ends.contains(&end));
+                HostsPlace::WireCredit { link: link.unwrap_or(0), number }
+            }
+        };
+        hosts.problem(place, [&title, "", help])
     })
 }

@@ -273,18 +273,25 @@ impl<'a> Ethernet<'a> {
         // Frames of the time pass no gates: the guard counts them.
         let beside = gated.is_none() && self.keeps_time(end);
         traffic.extend(beside.then(|| timed::traffic(link, flow)));
-        let (gates, shaping) = match end {
+        let (gates, shaping) = self.shaped(end);
+        let rate = LinkRate::new(link.speed * 1_000_000);
+        let guard_ns = gated.map_or(0, |it| it.guard_ns);
+        let (gates, shaping, flows) = (&gates, &shaping, &traffic[..]);
+        Some(then(&PortModel { gates, rate, shaping, flows, guard_ns }))
+    }
+
+    /// Returns the gates and the credit of an end.
+    pub(super) fn shaped(&self, end: WireEnd) -> (GateList, [Shaping; CLASSES]) {
+        match end {
             WireEnd::Port { switch, port } => {
                 let switch = &self.hosts.switches[switch];
                 (switch.gates(port), switch.shaping(port))
             }
-            WireEnd::Adapter { .. } => {
-                let open = || GateList::open(1_000_000);
-                (gated.map_or_else(open, |it| it.list.clone()), [Shaping::Strict; CLASSES])
-            }
-        };
-        let rate = LinkRate::new(link.speed * 1_000_000);
-        Some(then(&PortModel { gates: &gates, rate, shaping: &shaping, flows: &traffic }))
+            WireEnd::Adapter { .. } => match gates(self.hosts, end) {
+                Some(gates) => (gates.list.clone(), gates.shaping()),
+                None => (GateList::open(1_000_000), [Shaping::Strict; CLASSES]),
+            },
+        }
     }
 
     /// Returns the longest time from the queue of an end until the frame has left it.
@@ -303,15 +310,7 @@ impl<'a> Ethernet<'a> {
 
     /// Returns how an end is called.
     pub(super) fn place(&self, end: WireEnd) -> String {
-        match end {
-            WireEnd::Adapter { host, adapter } => {
-                let host = &self.hosts.hosts[host];
-                format!("{}:{}", host.name, host.system.adapters[adapter].name())
-            }
-            WireEnd::Port { switch, port } => {
-                format!("{}:{}", self.hosts.switches[switch].name, port + 1)
-            }
-        }
+        end.name(self.hosts)
     }
 
     /// Returns the longest time of a frame at an end and on the wire there. Of the last wire it is

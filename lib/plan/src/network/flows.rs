@@ -7,6 +7,7 @@
 //! messages reach the stage, and that is what the stages before it take at most. So the bills of
 //! all flows are one fixed point, from below. `docs/flows.md` has the proofs.
 
+use super::credit;
 use super::ethernet::{self, Planned};
 use super::net::{Net, workers};
 use super::passing::{FlowPassage, jammed, misrouted};
@@ -122,11 +123,11 @@ impl FlowStage {
     }
 }
 
-/// Returns the bills of all flows, the common times of all wires that have one, and the credit of
-/// all ports that have some, in their order.
+/// Returns the bills of all flows, the common times of all wires that have one, and all credit, in
+/// their order.
 pub(super) fn flows(hosts: &Hosts) -> Planned {
     let timeless = hosts.ethernet.iter().all(|wire| wire.time.is_none());
-    let strict = hosts.switches.iter().all(|switch| switch.credits.is_empty());
+    let strict = !credit::has_credit(hosts);
     if hosts.flows.is_empty() && timeless && strict {
         return Planned::default();
     }

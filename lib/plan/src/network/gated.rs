@@ -15,11 +15,14 @@ const MILLION: u64 = 1_000_000;
 
 impl Ethernet<'_> {
     /// Returns the most wake-ups in a closed window, besides those for frames that come: a frame
-    /// may be over, or a gate opens.
+    /// may be over, a gate opens, or a class has paid for its last frame.
     pub(super) fn gate_wakes(&self, gates: &AdapterGates, window: Nanos) -> u64 {
         let sent = self.given(gates, window);
         let by_gates = Nanos(self.stretched(gates.end, window.0));
-        sent.saturating_add(self.openings(gates, by_gates))
+        // Each class has credit once at the beginning, and once after each of its frames.
+        let classes = gates.credits.len() as u64;
+        let paid = if classes > 0 { sent.saturating_add(classes) } else { 0 };
+        sent.saturating_add(self.openings(gates, by_gates)).saturating_add(paid)
     }
 
     /// Returns the most frames that an adapter behind gates gets in a closed window.

@@ -18,7 +18,8 @@ use diapason_contract::routes::{LinkRoute, MEMORY, ROUTES};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
 use diapason_contract::time::{GptpTerms, TIME_BASE, TIME_SETTING};
 use diapason_system::{
-    AdapterGates, FarEnd, Flow, FlowStop, HostSpec, Hosts, Neighbours, ProcessSpec, Socket, WireEnd,
+    AdapterGates, ClassCredit, FarEnd, Flow, FlowStop, HostSpec, Hosts, Neighbours, ProcessSpec,
+    Socket, WireEnd,
 };
 use diapason_tsn::GateEntry;
 use std::collections::BTreeMap;
@@ -181,14 +182,16 @@ impl NetworkPlan {
 fn gates(hosts: &Hosts) -> Vec<((usize, u16), Vec<u64>)> {
     let links = hosts.ethernet.iter();
     let each = links.flat_map(|link| link.gates.iter().map(|gates| (link.speed, gates)));
-    let told = each.filter_map(|(mbit, AdapterGates { end, list, guard_ns })| {
+    let told = each.filter_map(|(mbit, AdapterGates { end, list, guard_ns, credits })| {
         let WireEnd::Adapter { host, adapter } = *end else { return None };
         let entry = |it: &GateEntry| GateTerms::entry(it.mask, it.interval_ns);
         let entries: Vec<u64> = list.entries().iter().map(entry).collect();
+        let credit = |(_, it): &(usize, ClassCredit)| GateTerms::credit(it.priority, it.idle_kbit);
+        let credits: Vec<u64> = credits.iter().map(credit).collect();
         let (guard_ns, base_ns) = (*guard_ns, list.base_ns());
-        let head = GateTerms { guard_ns, base_ns, mbit, entries: &entries }.head();
+        let terms = GateTerms { guard_ns, base_ns, mbit, credits: &credits, entries: &entries };
         let driver = hosts.hosts[host].system.adapters[adapter].driver;
-        Some(((host, driver), [&head[..], &entries].concat()))
+        Some(((host, driver), [&terms.head()[..], &credits, &entries].concat()))
     });
     told.collect()
 }

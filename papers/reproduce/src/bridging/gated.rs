@@ -212,7 +212,7 @@ fn bound(gates: &GateList, jitter_ns: u64, phase: Option<(u64, u64)>) -> Result<
     let flows = [sensor, other];
     let shaping = [Shaping::Strict; CLASSES];
     let rate = LinkRate::GIGABIT;
-    let delays = PortModel { gates, rate, shaping: &shaping, flows: &flows }.delays();
+    let delays = PortModel { gates, rate, shaping: &shaping, flows: &flows, guard_ns: 0 }.delays();
     let delays = delays.map_err(failed)?;
     // A free clock gains while a packet waits.
     let drift = |ns: u64| ns + ns * DRIFT_PPB.unsigned_abs() / 1_000_000_000 + 2;

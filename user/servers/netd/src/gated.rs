@@ -1,5 +1,5 @@
-//! Sending behind gates: frames wait in a queue for each class, and the adapter has at most one, in
-//! whose window it ends. `lib/tsn` decides which; this thread only has to be in time.
+//! Sending behind gates and credit: frames wait in a queue for each class, and the adapter has at
+//! most one, in whose window it ends. `lib/tsn` decides which; this thread only has to be in time.
 //!
 //! Gates go by the common time if the host keeps one. While it does not know the time, all gates
 //! are closed, and frames of programs are discarded: none would be in time. Frames of the common
@@ -18,7 +18,7 @@ use diapason_contract::release::{RELEASE_SETTING, ReleaseTerms};
 use diapason_ether::release::{GateAhead, StepVerdict, StepWatch};
 use diapason_netlib::memory;
 use diapason_rt::{Errno, Nanos, settings, time};
-use diapason_tsn::{EgressStep, GateEntry, GateList, LinkRate, PacedEgress};
+use diapason_tsn::{CLASSES, EgressStep, GateEntry, GateList, LinkRate, PacedEgress, Shaping};
 
 /// A frame in a queue.
 struct Held {
@@ -89,8 +89,13 @@ impl Gated {
         let room = gated_room(senders);
         let gates = GateList::new(terms.base_ns, None, &entries);
         let rate = LinkRate::new(terms.mbit * 1_000_000);
+        let mut shaping = [Shaping::Strict; CLASSES];
+        for (priority, idle_kbit) in terms.credits() {
+            let of_class = shaping.get_mut(usize::from(priority)).ok_or(Errno::Absent)?;
+            *of_class = Shaping::Credit { idle_bits_per_second: idle_kbit * 1_000 };
+        }
         let egress = gates
-            .and_then(|gates| PacedEgress::new(gates, rate, terms.guard_ns, RING))
+            .and_then(|gates| PacedEgress::new(gates, rate, shaping, (terms.guard_ns, RING)))
             .map_err(|_| Errno::Absent)?;
         let (free, waiting) = (u64::MAX >> TIME_BUFFERS, [0; SOCKETS]);
         let steps = Step::all(&sending)?;
