@@ -335,15 +335,16 @@ pub fn keep(kept: Kept) {
     });
 }
 
-/// Says that the ring has the last line of the run. Closes the console if this is the core of the
-/// process that takes lines, and it is not done. Until it is done, everything that is said is lost.
-/// Returns whether that is so.
+/// Says that the ring has the last line of the run. Closes the console if a process of this core
+/// still has lines to take. Until it is done, everything that is said is lost. Returns whether that
+/// is so.
 #[inline(always)]
 pub fn close() -> bool {
     KEEPS
         && alone(|console| {
-            console.kept.says(RunState::Ended);
-            console.closed = seat::seat().core == 0 && !console.kept.is_done();
+            // The process that takes lines is on the first core.
+            let takes = console.kept.says(RunState::Ended);
+            console.closed = takes & (seat::seat().core == 0);
             if console.closed {
                 // A ring that is full takes nothing.
                 console.head = console.tail + RING;
@@ -361,5 +362,5 @@ pub fn is_closed() -> bool {
 /// Returns whether it is closed, and the process has taken the last line.
 #[inline(always)]
 pub fn is_taken() -> bool {
-    KEEPS && alone(|console| console.closed && console.kept.is_done())
+    KEEPS && alone(|console| console.closed && !console.kept.says(RunState::Ended))
 }

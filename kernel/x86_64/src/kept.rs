@@ -56,15 +56,12 @@ impl Kept {
         cpu::write(self.word(HEAD), self.head);
     }
 
-    /// Says how far the run is.
-    pub fn says(&self, state: RunState) {
-        if self.room > 0 {
-            cpu::write(self.word(STATE), state as u32);
+    /// Says how far the run is. Returns whether a process still takes lines.
+    pub fn says(&self, state: RunState) -> bool {
+        if self.room == 0 {
+            return false;
         }
-    }
-
-    /// Returns whether the process takes nothing more.
-    pub fn is_done(&self) -> bool {
-        self.room == 0 || cpu::read(self.word(TAKER)) == Taker::Done as u32
+        cpu::write(self.word(STATE), state as u32);
+        cpu::read(self.word(TAKER)) == Taker::Busy as u32
     }
 }

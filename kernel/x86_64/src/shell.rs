@@ -473,10 +473,11 @@ impl Shell {
     #[cold]
     #[inline(never)]
     fn end(&mut self) {
-        if !console::is_closed() {
-            self.conclusion();
+        if console::is_closed() {
+            leave(exit::FINISHED);
         }
-        if console::is_closed() || !console::close() {
+        self.conclusion();
+        if !console::close() {
             leave(exit::FINISHED);
         }
         self.horizon = self.clock.now() + GRACE;

@@ -103,12 +103,13 @@ fn share(hall: &Hall, segment: &SegmentRecord, memory: &mut BootMemory) -> Optio
         free || common.key.load(Ordering::Relaxed) == segment.key
     };
     let common = hall.commons.iter().find(is_it)?;
-    if common.pages.load(Ordering::Relaxed) == 0 {
-        let pages = memory.cut(bytes(segment))?;
+    let mut pages = common.pages.load(Ordering::Relaxed);
+    if pages == 0 {
+        pages = memory.cut(bytes(segment))?;
         common.key.store(segment.key, Ordering::Relaxed);
         common.pages.store(pages, Ordering::Relaxed);
     }
-    Some(common.pages.load(Ordering::Relaxed))
+    Some(pages)
 }
 
 /// Fills the part of this core in the segment of consoles from now on. The segment begins at
