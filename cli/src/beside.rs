@@ -13,8 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The package that reproduces papers, and its program.
-const PACKAGE: &str = "diapason-papers";
+/// The program that reproduces papers.
 const PROGRAM: &str = "diapason-reproduce";
 
 /// Runs the program with these arguments; returns its exit code.
@@ -34,7 +33,7 @@ pub fn reproduce(arguments: &[OsString]) -> Result<u8, Failure> {
 /// Returns the program: of this checkout, newly built, or beside this one.
 fn program() -> Result<PathBuf, Failure> {
     if let Some(workspace) = Workspace::find().ok().filter(|found| !found.is_installed()) {
-        return metal::host_program(&workspace, PACKAGE, PROGRAM);
+        return metal::host_program(&workspace, PROGRAM);
     }
     let own = env::current_exe().map_err(|error| Failure::io("find this program", &error))?;
     let name = format!("{PROGRAM}{}", env::consts::EXE_SUFFIX);

@@ -274,18 +274,20 @@ fn executables(
     built(cargo(workspace, "build", kind)?)?.ok_or_else(|| uncompiled(kind.folder()))
 }
 
-/// Builds a program of the host with the profile of this one, and returns where it is.
+/// Builds a program of the host with the profile of this one, and returns where it is. No package
+/// is named, so that cargo chooses the features of all default packages, as it does for the tests:
+/// with others it would compile every crate again.
 ///
 /// # Errors
 /// If cargo cannot be started, or the program does not compile.
-pub fn host_program(workspace: &Workspace, package: &str, name: &str) -> Result<PathBuf, Failure> {
+pub fn host_program(workspace: &Workspace, name: &str) -> Result<PathBuf, Failure> {
     let mut command = Command::new(cargo_program());
-    command.current_dir(workspace.root()).args(["build", "-p", package, "--bin", name]);
+    command.current_dir(workspace.root()).args(["build", "--bin", name]);
     if !cfg!(debug_assertions) {
         command.arg("--release");
     }
-    let missing = || Failure::Ours(format!("the package {package} has no program {name}"));
-    built(command)?.ok_or_else(|| uncompiled(package))?.remove(name).ok_or_else(missing)
+    let missing = || Failure::Ours(format!("no package has a program {name}"));
+    built(command)?.ok_or_else(|| uncompiled(name))?.remove(name).ok_or_else(missing)
 }
 
 /// Something of ours does not compile.

@@ -123,7 +123,7 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
 
 /// Makes a package and unpacks it, as `dpkg` would below `/`.
 fn unpacked(workspace: &Workspace, built: &Built, folder: &Path) -> Result<(), Failure> {
-    let command = metal::host_program(workspace, "diapason", "diapason")?;
+    let command = metal::host_program(workspace, "diapason")?;
     let package = package::package(workspace, built, &command, folder, Packing::Quick)?;
     let mut unpack = Command::new("dpkg-deb");
     unpack.arg("--extract").arg(package).arg(folder);

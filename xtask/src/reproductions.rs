@@ -27,7 +27,7 @@ fn check(workspace: &Workspace, name: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(workspace.root().join(KNOWN))
         .map_err(|error| format!("{KNOWN}: {error}"))?;
     let known = known(&text, name)?;
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "reproduce", name];
+    let arguments = ["run", "--quiet", "--bin", "diapason", "--", "reproduce", name];
     let output = command(workspace, &arguments).args(["--quick", "--json"]).output();
     let output = output.map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stderr);

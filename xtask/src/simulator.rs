@@ -79,7 +79,7 @@ fn session(
 
 /// Returns the output of a search of four seeds, with the trace of each.
 fn searched(workspace: &Workspace, from: &str, jobs: &str) -> Result<Vec<String>, String> {
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", CONCENTRATOR];
+    let arguments = ["run", "--quiet", "--bin", "diapason", "--", "sim", CONCENTRATOR];
     let mut search = command(workspace, &arguments);
     search.args(["--for", "400ms", "--search", "4", "--traces"]);
     search.args(["--seed", from, "--jobs", jobs]);

@@ -307,7 +307,7 @@ fn again(said: &[u8], line: &Line) -> Vec<String> {
 /// Builds the command of users beside this one, with the same optimization.
 fn build(workspace: &Workspace) -> Result<(), Failure> {
     let own = own()?;
-    let mut cargo = tally::command(workspace, &["build", "--quiet", "-p", "diapason"]);
+    let mut cargo = tally::command(workspace, &["build", "--quiet", "--bin", "diapason"]);
     if own.parent().is_some_and(|folder| folder.ends_with("release")) {
         cargo.arg("--release");
     }

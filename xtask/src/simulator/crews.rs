@@ -60,7 +60,7 @@ fn turned(workspace: &Workspace) -> Result<String, String> {
 
 /// Simulates a description; whether it holds, and the traces of its parts, by name.
 fn traces(workspace: &Workspace, file: &str) -> Result<(bool, BTreeMap<String, String>), String> {
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", file, "--for", LENGTH];
+    let arguments = ["run", "--quiet", "--bin", "diapason", "--", "sim", file, "--for", LENGTH];
     let output = command(workspace, &arguments).output().map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines = said.lines().filter_map(|line| line.strip_prefix("trace "));

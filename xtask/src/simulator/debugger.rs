@@ -70,7 +70,7 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     let commands = folder.join("debugger.gdb");
     std::fs::write(&commands, script()).map_err(text)?;
     let mut simulator =
-        command(workspace, &["run", "--quiet", "-p", "diapason", "--", "sim", SYSTEM]);
+        command(workspace, &["run", "--quiet", "--bin", "diapason", "--", "sim", SYSTEM]);
     simulator.args(["--unproved", "--for", "100ms", "--gdb", "127.0.0.1:0"]);
     simulator.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut simulator = Ended(simulator.spawn().map_err(text)?);

@@ -70,7 +70,7 @@ fn simulated(
     (list, length): (&str, &str),
     options: &[&str],
 ) -> Result<(Value, String), String> {
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", list, "--json"];
+    let arguments = ["run", "--quiet", "--bin", "diapason", "--", "sim", list, "--json"];
     let mut run = command(workspace, &arguments);
     let output = run.args(["--for", length]).args(options).output();
     let output = output.map_err(|error| error.to_string())?;

@@ -332,7 +332,7 @@ fn numbers(said: &str, prefix: &str) -> Result<Vec<u64>, String> {
 
 /// Simulates a list and returns all that was said. It must end with this exit code.
 fn said(workspace: &Workspace, list: &str, more: &[&str], code: i32) -> Result<String, String> {
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", list, "--for", LENGTH];
+    let arguments = ["run", "--quiet", "--bin", "diapason", "--", "sim", list, "--for", LENGTH];
     let output = command(workspace, &arguments).args(more).output();
     let Output { status, stdout, stderr } = output.map_err(|error| error.to_string())?;
     let said = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();

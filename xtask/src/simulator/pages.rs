@@ -47,7 +47,7 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
 fn written(workspace: &Workspace, system: &str) -> Result<String, String> {
     let path = workspace.target().join("tmp").join("page.html");
     std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|bad| bad.to_string())?;
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "report", system];
+    let arguments = ["run", "--quiet", "--bin", "diapason", "--", "report", system];
     let mut run = command(workspace, &arguments);
     run.args(["--for", LENGTH, "-o"]).arg(&path);
     let output = run.output().map_err(|bad| bad.to_string())?;

@@ -79,7 +79,7 @@ fn says(said: &str, part: &str) -> Result<(), String> {
 
 /// Returns what a simulation says, its results first, if it ends with this code.
 fn sim(workspace: &Workspace, list: &str, options: &[&str], code: i32) -> Result<String, String> {
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", list, "--for", "300ms"];
+    let arguments = ["run", "--quiet", "--bin", "diapason", "--", "sim", list, "--for", "300ms"];
     let output = command(workspace, &arguments).args(options).output();
     let output = output.map_err(|error| error.to_string())?;
     let mut said = String::from_utf8_lossy(&output.stdout).into_owned();

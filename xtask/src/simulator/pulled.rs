@@ -148,7 +148,7 @@ pub(super) fn described(
     arguments: &[&str],
     codes: &[i32],
 ) -> Result<Value, String> {
-    let mut run = command(workspace, &["run", "--quiet", "-p", "diapason", "--"]);
+    let mut run = command(workspace, &["run", "--quiet", "--bin", "diapason", "--"]);
     let output = run.args(arguments).output().map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code().is_none_or(|code| !codes.contains(&code)) {

@@ -100,7 +100,7 @@ fn said(workspace: &Workspace, line: &str) -> Result<String, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut run = match words[..] {
         ["$", "diapason", ref arguments @ ..] => {
-            let mut run = command(workspace, &["run", "--quiet", "-p", "diapason", "--"]);
+            let mut run = command(workspace, &["run", "--quiet", "--bin", "diapason", "--"]);
             run.args(arguments);
             run
         }

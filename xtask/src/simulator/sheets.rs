@@ -27,7 +27,7 @@ const ARROWS_MIN: usize = 500;
 pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     let path = workspace.target().join("tmp").join("sheet.pftrace");
     std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|bad| bad.to_string())?;
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", CONCENTRATOR];
+    let arguments = ["run", "--quiet", "--bin", "diapason", "--", "sim", CONCENTRATOR];
     let mut run = command(workspace, &arguments);
     run.args(["--for", LENGTH, "--trace"]).arg(&path);
     let output = run.output().map_err(|bad| bad.to_string())?;
