@@ -59,11 +59,13 @@ fn all<'a>(systems: &[&'a System]) -> Result<Vec<&'a StateSpec>, String> {
             found.push(state);
             continue;
         };
-        let key = |state: &StateSpec| (state.number, state.fields.clone(), state.slots);
+        let key =
+            |state: &StateSpec| (state.number, state.fields.clone(), state.slots, state.period_ns);
         if key(state) != key(other) {
             return Err(format!(
                 "error: two hosts have a state message `{}`, and it is not the same\nhelp: rename \
-                 one, or give both the same fields, slots and place in the description",
+                 one, or give both the same fields, slots, \
+                 period and place in the description",
                 state.name
             ));
         }
@@ -89,13 +91,13 @@ fn module(state: &StateSpec) -> String {
         format!("            pub {}: {kind},\n", field.name)
     };
     let fields: String = state.fields.iter().map(field).collect();
-    let StateSpec { name, number, slots, .. } = state;
+    let StateSpec { name, number, slots, period_ns, .. } = state;
     format!(
         "
 /// The state message `{name}`: {ends}.
 pub mod {word} {{
-    use diapason_rt::Errno;
-    use diapason_rt::state::{{self, StateBuffer, StateWriter, StateWatch}};
+    use diapason_rt::state::{{self, StateSource, StateWatch}};
+    use diapason_rt::{{Errno, Nanos}};
 
     /// No read meets as many writes.
     pub const SLOTS: usize = {slots};
@@ -108,7 +110,7 @@ pub mod {word} {{
     }}
 
     /// The end of `{writer}`.
-    pub type Writer = StateWriter<'static, StateBuffer<Value, SLOTS>>;
+    pub type Writer = StateSource<Value, SLOTS>;
     /// The end of a reader.
     pub type Reader = StateWatch<Value, SLOTS>;
 
@@ -117,7 +119,7 @@ pub mod {word} {{
     /// # Errors
     /// None in `{writer}`. A process without an end of the message ends.
     pub fn writer() -> Result<Writer, Errno> {{
-        state::writer(\"{name}\")
+        StateSource::attach(\"{name}\", {number}, Nanos({period_ns}))
     }}
 
     /// Returns an end that reads.
@@ -147,7 +149,7 @@ fn part(state: &StateSpec) -> String {
         format!("    {} {}{length};\n", field.number.c, field.name)
     };
     let fields: String = state.fields.iter().map(field).collect();
-    let StateSpec { name, number, slots, .. } = state;
+    let StateSpec { name, number, slots, period_ns, .. } = state;
     format!(
         "
 /* The state message `{name}`: {ends}. */
@@ -162,17 +164,19 @@ typedef struct {{ dia_state state; }} {word}_reader;
 
 static inline int {word}_writer_open({word}_writer *writer)
 {{
-    return dia_state_attach(\"{name}\", {number}, {slots}, {bytes}, writer ? &writer->state : NULL);
+    return dia_state_attach(\"{name}\", {number}, {slots}, {bytes}, {period_ns},
+                            writer ? &writer->state : NULL);
 }}
 
-static inline int {word}_write(const {word}_writer *writer, const {word}_value *value)
+static inline int {word}_write({word}_writer *writer, const {word}_value *value)
 {{
     return dia_state_write(writer ? &writer->state : NULL, value);
 }}
 
 static inline int {word}_reader_open({word}_reader *reader)
 {{
-    return dia_state_attach(\"{name}\", {number}, {slots}, {bytes}, reader ? &reader->state : NULL);
+    return dia_state_attach(\"{name}\", {number}, {slots}, {bytes}, 0,
+                            reader ? &reader->state : NULL);
 }}
 
 /* Reads the newest value. DIA_OVERTAKEN contradicts the description, and the value is zero. */
@@ -206,10 +210,15 @@ mod tests {
         let system = parse("system.toml", SYSTEM).unwrap();
         let state = &system.states[0];
         let (module, part) = (module(state), part(state));
-        for line in ["pub mod speed {", "pub time_ns: u64,", "pub const SLOTS: usize = 42;"] {
+        for line in [
+            "pub mod speed {",
+            "pub time_ns: u64,",
+            "pub const SLOTS: usize = 42;",
+            "(\"speed\", 0, Nanos(5000000))",
+        ] {
             assert!(module.contains(line), "{line}\n{module}");
         }
-        for line in ["    uint64_t time_ns;", "} speed_value;", "(\"speed\", 0, 42, 16, "] {
+        for line in ["    uint64_t time_ns;", "} speed_value;", "(\"speed\", 0, 42, 16, 5000000,"] {
             assert!(part.contains(line), "{line}\n{part}");
         }
     }

@@ -1,14 +1,15 @@
-//! The reports of readers of state messages. A reader reports only what contradicts the plan.
+//! The reports of the ends of state messages. An end reports only what contradicts the plan.
 
 use super::{Outcome, RaisedAlarm, entry};
 use crate::names::Names;
+use diapason_abi::Nanos;
 use diapason_pipe::measured::StateReport;
 use diapason_system::{StateSpec, System};
 
-/// The last report of a reader.
+/// The last report of an end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateRow {
-    /// The place of the reader in the description.
+    /// The place of its process in the description.
     pub process: u64,
     pub last: StateReport,
 }
@@ -26,6 +27,10 @@ pub struct StatePromise {
     name: String,
     number: u8,
     slots: u64,
+    /// The shortest time between two writes that the slots are for.
+    period: Nanos,
+    /// The place of the writer, if it is on this core.
+    writer: Option<u64>,
     readers: Vec<u64>,
 }
 
@@ -37,15 +42,21 @@ impl StatePromise {
             name: state.name.clone(),
             number: state.number,
             slots: state.slots,
+            period: Nanos(state.period_ns),
+            writer: (0..)
+                .zip(&system.processes)
+                .find_map(|(place, process)| (process.name == state.writer).then_some(place)),
             readers: state.readers.iter().filter_map(|it| it.process).map(u64::from).collect(),
         };
         system.states.iter().map(promise).collect()
     }
 
-    /// Returns an alarm for each reader that the writer has overtaken.
+    /// Returns an alarm for each reader that the writer has overtaken, and one if the writer writes
+    /// too often.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<RaisedAlarm> {
-        let own =
-            |row: &&StateRow| row.last.number == self.number && self.readers.contains(&row.process);
+        let here = || outcome.states.iter().filter(|row| row.last.number == self.number);
+        let reads = |row: &&StateRow| self.readers.contains(&row.process);
+        let writes = |row: &&StateRow| self.writer == Some(row.process) && row.last.early > 0;
         let alarm = |row: &StateRow| {
             let StateReport { overtaken, writes, .. } = row.last;
             let (reader, most) = (names.process(row.process), self.slots.saturating_sub(1));
@@ -56,7 +67,16 @@ impl StatePromise {
             );
             RaisedAlarm::above("state-overtaken", &self.name, [writes, most], text)
         };
-        outcome.states.iter().filter(own).filter_map(alarm).collect()
+        let too_often = |row: &StateRow| {
+            let (writer, early) = (names.process(row.process), row.last.early);
+            let text = format!(
+                "{early} writes of state message {} by {writer} came sooner than one in {}",
+                self.name, self.period
+            );
+            RaisedAlarm::above("state-contract", &self.name, [early, 0], text)
+        };
+        let overtaken = here().filter(reads).filter_map(alarm);
+        overtaken.chain(here().filter(writes).filter_map(too_often)).collect()
     }
 }
 
@@ -65,13 +85,34 @@ mod tests {
     use super::super::sample;
     use super::*;
 
+    fn promise(readers: Vec<u64>) -> StatePromise {
+        let (name, period) = ("speed".into(), Nanos::from_millis(5));
+        StatePromise { name, number: 2, slots: 4, period, writer: Some(0), readers }
+    }
+
+    #[test]
+    fn a_writer_that_writes_too_often_is_an_alarm() {
+        let (promise, mut outcome) = (promise(vec![1]), sample::outcome());
+        let report = StateReport { number: 2, early: 8, ..StateReport::default() };
+        for (process, report) in [(0, StateReport { number: 1, ..report }), (1, report)] {
+            note(&mut outcome.states, process, &report);
+            let alarms = promise.alarms(&outcome, &sample::names());
+            assert_eq!(alarms, [], "another message, and no writer");
+        }
+        note(&mut outcome.states, 0, &report);
+        let alarms = promise.alarms(&outcome, &sample::names());
+        let [alarm] = &alarms[..] else { panic!("one writer") };
+        assert_eq!((alarm.name, alarm.observed, alarm.assumed), ("state-contract", 8, 0));
+        assert!(alarm.text.ends_with("came sooner than one in 5.000 ms"), "{alarm}");
+    }
+
     #[test]
     fn a_reader_that_was_overtaken_is_an_alarm() {
         let readers = vec![1];
-        let promise = StatePromise { name: "speed".into(), number: 2, slots: 4, readers };
+        let promise = promise(readers);
         let mut outcome = sample::outcome();
         let alarms = |outcome: &Outcome| promise.alarms(outcome, &sample::names());
-        let report = StateReport { number: 2, overtaken: 1, writes: 3 };
+        let report = StateReport { number: 2, overtaken: 1, writes: 3, early: 0 };
         for (process, report) in [
             (1, StateReport { number: 1, writes: 9, ..report }),
             (0, StateReport { writes: 9, ..report }),

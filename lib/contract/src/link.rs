@@ -19,6 +19,9 @@ pub const TARGET: &str = "dbcd";
 pub const TARGET_STACK: u64 = 16 << 10;
 pub const TARGET_HEAP: u64 = 4 << 10;
 pub const TARGET_SEMAPHORES: usize = 1;
+/// The memory that it shares with the controller: a context, rings and events.
+pub const TARGET_RINGS: &str = "dbc-rings";
+pub const TARGET_RINGS_BYTES: u64 = 8 << 10;
 /// The semaphore that a USB server gives when the debug capability of its controller may be
 /// enabled.
 /// The program that drives the capability waits for it if its second argument is not 0.

@@ -23,11 +23,21 @@ pub const RINGS_BYTES: u64 = 512 << 10;
 pub const STACK: u64 = 40 << 10;
 pub const TUNING_STACK: u64 = 56 << 10;
 
+/// Returns everything that a server of a debug target opens by name. Its arguments say whether it
+/// waits for the USB server of the controller, and the number of its link.
+pub fn target_needs([_, waits, number, _]: [u64; 4]) -> impl Iterator<Item = Named> {
+    let [asks, done, asked] = link::NAMES[number as usize % link::LINKS];
+    let own = [(Device, CONTROLLER), (Segment, link::TARGET_RINGS), (Segment, link::DATA)];
+    let of_link = [(Segment, asks), (Segment, done), (Semaphore, asked), (Semaphore, link::READY)];
+    own.into_iter().chain(of_link).chain((waits != 0).then_some((Semaphore, link::ENABLE)))
+}
+
 /// Returns whether devices use the segment of this name, too.
 #[must_use]
 pub fn is_for_devices(name: &str) -> bool {
-    let own = [RINGS, BUFFERS, link::DATA, disk::DATA, network::FROM.data, network::TO.data];
+    let own = [RINGS, BUFFERS, link::TARGET_RINGS, link::DATA, disk::DATA];
     own.contains(&name)
+        || [network::FROM.data, network::TO.data].contains(&name)
         || stream::DATA.contains(&name)
         || camera::NAMES.iter().any(|camera| camera.data == name)
 }

@@ -38,7 +38,7 @@ pub use discard::{Discard, FrameCounts};
 pub use filter::{Listener, ListenerRefusal, Listeners, Match, TCP, UDP};
 pub use inbox::{Buffers, FrameInbox, FreeBuffers, INBOX_DEPTH, InboxReader, InboxWriter, Post};
 pub use lazy::{LazyReceiver, Received};
-pub use sender::Own;
+pub use sender::{Own, OwnDatagrams};
 pub use stack::{Datagram, VlanTag};
 
 /// The bytes of a frame's head without a tag: two addresses and a type.

@@ -1,10 +1,11 @@
 //! The frames that a program may send. A driver thread looks at fixed places of each, so that no
-//! program speaks for another host or for another program of this one.
+//! program speaks for another host or for another program of this one, or to anybody but its peer.
 
 use crate::build::datagram_frame;
 use crate::{
     ETHERNET_HEAD, FRAME_MIN, IPV4, IPV4_HEAD, TAG_BYTES, UDP, UDP_PAYLOAD, VLAN, VlanTag,
 };
+use core::net::SocketAddrV4;
 
 /// The EtherType of ARP, and the first bytes of each of its packets: Ethernet and IPv4.
 const ARP: u16 = 0x0806;
@@ -20,17 +21,27 @@ pub struct Own {
     pub address: [u8; 4],
 }
 
+/// The datagrams that a socket may send: all of them go to one place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnDatagrams {
+    /// The port that they come from.
+    pub port: u16,
+    /// The most bytes of a payload.
+    pub most: usize,
+    /// The tag of their frames, which have none without it.
+    pub tag: Option<VlanTag>,
+    /// The adapter that is the next on the way.
+    pub to_mac: [u8; 6],
+    pub to: SocketAddrV4,
+}
+
 impl Own {
-    /// Returns whether a frame is a UDP datagram from this port of the adapter, with exactly this
-    /// tag or without one, and no longer than one with a payload of `most` bytes.
+    /// Returns whether a frame is one of these UDP datagrams of the adapter. The way of a frame
+    /// follows from where it goes, and so does whom it delays.
     #[must_use]
-    pub fn sends_datagram(
-        &self,
-        frame: &[u8],
-        (port, most): (u16, usize),
-        tag: Option<VlanTag>,
-    ) -> bool {
-        if frame.len() > datagram_frame(most, tag.is_some()) {
+    pub fn sends_datagram(&self, frame: &[u8], own: &OwnDatagrams) -> bool {
+        let OwnDatagrams { port, most, tag, to_mac, to } = *own;
+        if frame.len() > datagram_frame(most, tag.is_some()) || !frame.starts_with(&to_mac) {
             return false;
         }
         let (kind, skipped) = match tag {
@@ -49,7 +60,9 @@ impl Own {
                 && head[14] == 0x45
                 && head[23] == UDP
                 && head[26..30] == self.address
+                && head[30..34] == to.ip().octets()
                 && head[34..36] == port.to_be_bytes()
+                && head[36..38] == to.port().to_be_bytes()
         })
     }
 
@@ -84,20 +97,27 @@ impl Own {
 mod tests {
     use super::*;
     use crate::UdpFrame;
-    use core::net::{Ipv4Addr, SocketAddrV4};
+    use core::net::Ipv4Addr;
 
     /// The most bytes of a payload of a socket.
     const MOST: usize = 64;
     const OWN: Own = Own { mac: [2, 0, 0, 0, 0, 1], address: [10, 0, 0, 1] };
 
+    const PEER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+    const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 5_000);
+
+    const fn from(port: u16, most: usize, tag: Option<VlanTag>) -> OwnDatagrams {
+        OwnDatagrams { port, most, tag, to_mac: PEER_MAC, to: PEER }
+    }
+
     fn datagram(own: Own, port: u16) -> [u8; FRAME_MIN] {
         let mut frame = [0; FRAME_MIN];
         let flow = UdpFrame {
             source_mac: own.mac,
-            destination_mac: [2, 0, 0, 0, 0, 2],
+            destination_mac: PEER_MAC,
             tag: None,
             source: SocketAddrV4::new(Ipv4Addr::from(own.address), port),
-            destination: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 5_000),
+            destination: PEER,
             checksum: false,
         };
         assert_eq!(flow.write(&[7; 8], &mut frame), Some(FRAME_MIN));
@@ -119,12 +139,25 @@ mod tests {
     #[test]
     fn a_socket_sends_its_own_datagrams() {
         let frame = datagram(OWN, 4_000);
-        assert!(OWN.sends_datagram(&frame, (4_000, MOST), None));
-        assert!(!OWN.sends_datagram(&frame, (4_001, MOST), None));
-        assert!(!OWN.sends_datagram(&frame[..FRAME_MIN - 1], (4_000, MOST), None));
+        assert!(OWN.sends_datagram(&frame, &from(4_000, MOST, None)));
+        assert!(!OWN.sends_datagram(&frame, &from(4_001, MOST, None)));
+        assert!(!OWN.sends_datagram(&frame[..FRAME_MIN - 1], &from(4_000, MOST, None)));
         let [mac, address] = [Own { mac: [4; 6], ..OWN }, Own { address: [10, 0, 0, 3], ..OWN }];
-        assert!(!OWN.sends_datagram(&datagram(mac, 4_000), (4_000, MOST), None));
-        assert!(!OWN.sends_datagram(&datagram(address, 4_000), (4_000, MOST), None));
+        assert!(!OWN.sends_datagram(&datagram(mac, 4_000), &from(4_000, MOST, None)));
+        assert!(!OWN.sends_datagram(&datagram(address, 4_000), &from(4_000, MOST, None)));
+    }
+
+    #[test]
+    fn a_socket_sends_to_its_peer_alone() {
+        let own = from(4_000, MOST, None);
+        let frame = datagram(OWN, 4_000);
+        assert!(OWN.sends_datagram(&frame, &own));
+        let [mac, address, port] = [0..6, 30..34, 36..38];
+        for byte in mac.chain(address).chain(port) {
+            let mut other = frame;
+            other[byte] ^= 1;
+            assert!(!OWN.sends_datagram(&other, &own), "byte {byte}");
+        }
     }
 
     #[test]
@@ -133,21 +166,24 @@ mod tests {
         let mut frame = [0; FRAME_MIN];
         let flow = UdpFrame {
             source_mac: OWN.mac,
-            destination_mac: [2, 0, 0, 0, 0, 2],
+            destination_mac: PEER_MAC,
             tag: Some(tag(5)),
             source: SocketAddrV4::new(Ipv4Addr::from(OWN.address), 4_000),
-            destination: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 5_000),
+            destination: PEER,
             checksum: false,
         };
         assert_eq!(flow.write(&[7; 8], &mut frame), Some(FRAME_MIN));
-        assert!(OWN.sends_datagram(&frame, (4_000, MOST), Some(tag(5))));
-        assert!(!OWN.sends_datagram(&frame, (4_001, MOST), Some(tag(5))));
-        assert!(!OWN.sends_datagram(&frame, (4_000, MOST), Some(tag(6))));
-        assert!(!OWN.sends_datagram(&frame, (4_000, MOST), None));
-        assert!(!OWN.sends_datagram(&datagram(OWN, 4_000), (4_000, MOST), Some(tag(5))));
+        assert!(OWN.sends_datagram(&frame, &from(4_000, MOST, Some(tag(5)))));
+        assert!(!OWN.sends_datagram(&frame, &from(4_001, MOST, Some(tag(5)))));
+        assert!(!OWN.sends_datagram(&frame, &from(4_000, MOST, Some(tag(6)))));
+        assert!(!OWN.sends_datagram(&frame, &from(4_000, MOST, None)));
+        assert!(!OWN.sends_datagram(&datagram(OWN, 4_000), &from(4_000, MOST, Some(tag(5)))));
         assert!(!OWN.sends_rest(&frame, |_| false));
         frame[16..18].copy_from_slice(&VLAN.to_be_bytes());
-        assert!(!OWN.sends_datagram(&frame, (4_000, MOST), Some(tag(5))), "a tag within a tag");
+        assert!(
+            !OWN.sends_datagram(&frame, &from(4_000, MOST, Some(tag(5)))),
+            "a tag within a tag"
+        );
     }
 
     #[test]
@@ -158,10 +194,10 @@ mod tests {
                 let mut frame = [0; 256];
                 let flow = UdpFrame {
                     source_mac: OWN.mac,
-                    destination_mac: [2, 0, 0, 0, 0, 2],
+                    destination_mac: PEER_MAC,
                     tag,
                     source: SocketAddrV4::new(Ipv4Addr::from(OWN.address), 4_000),
-                    destination: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 5_000),
+                    destination: PEER,
                     checksum: false,
                 };
                 let bytes = flow.write(&[7; 128][..payload], &mut frame).unwrap();
@@ -170,7 +206,7 @@ mod tests {
             assert_eq!(of(MOST).1, UDP_PAYLOAD + tag_bytes + MOST);
             for most in 0..=MOST {
                 let sends = |(frame, bytes): &([u8; 256], usize)| {
-                    OWN.sends_datagram(&frame[..*bytes], (4_000, most), tag)
+                    OWN.sends_datagram(&frame[..*bytes], &from(4_000, most, tag))
                 };
                 assert!(sends(&of(most)));
                 let longer = of(most + 1);

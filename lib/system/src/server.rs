@@ -11,7 +11,8 @@ use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_contract::can::CanInterface;
 use diapason_contract::needs::{
-    self, BUFFERS, CONTROLLER, Need, REGISTERS_BYTES, RINGS, RINGS_BYTES, STACK, TUNING_STACK,
+    self, BUFFERS, CONTROLLER, Named, Need, REGISTERS_BYTES, RINGS, RINGS_BYTES, STACK,
+    TUNING_STACK,
 };
 use diapason_contract::settings::{CLIENTS, LINKS, OPENS, PROGRAM, SERVES};
 use diapason_contract::threads::{
@@ -30,7 +31,11 @@ impl System {
         let drivers = (0u16..).zip(&self.processes);
         let drivers = drivers.filter(|(_, it)| [PROGRAM, link::TARGET].contains(&&*it.program));
         let lacking = drivers.flat_map(|(number, process)| self.of_memory(number, process));
-        found.chain(lacking).chain(self.of_threads()).collect()
+        let targets = (0u16..).zip(&self.processes).filter(|(_, it)| it.program == link::TARGET);
+        let unarmed = targets.flat_map(|(number, process)| {
+            self.lacks(number, process, needs::target_needs(process.arguments))
+        });
+        found.chain(lacking).chain(unarmed).chain(self.of_threads()).collect()
     }
 
     /// Returns the programs of these tools whose threads could not start, or would overflow their
@@ -108,32 +113,45 @@ impl System {
                 let title = format!("`{name}` of `{}` is not for devices", process.name);
                 say(title, "add `dma = true` to the segment".to_owned());
             }
-            if name == RINGS && process.program == PROGRAM && segment.size < RINGS_BYTES {
-                let title = format!("`{RINGS}` is too small for the rings of a controller");
-                say(title, size(RINGS_BYTES));
+            let needed = match (&**name, &*process.program) {
+                (RINGS, PROGRAM) => RINGS_BYTES,
+                (link::TARGET_RINGS, link::TARGET) => link::TARGET_RINGS_BYTES,
+                _ => 0,
+            };
+            if segment.size < needed {
+                let title = format!("`{name}` is too small for the rings of a controller");
+                say(title, size(needed));
             }
         }
         found
     }
 
-    fn of_server(&self, number: u16, process: &ProcessSpec) -> Vec<Diagnostics> {
-        let mut found = Vec::new();
-        let mut say = |title: String, help: String| {
-            found.push(self.problem(Place::Process(number), [&title, "", "", &help]));
+    /// Returns the problems of a process that may not use all that its program opens by name.
+    fn lacks(
+        &self,
+        number: u16,
+        process: &ProcessSpec,
+        needs: impl Iterator<Item = Named>,
+    ) -> Vec<Diagnostics> {
+        let is_missing = |(_, name): &Named| !process.uses.iter().any(|used| used == name);
+        let problem = |(need, name): Named| {
+            let title = format!("`{}` needs the {} `{name}`", process.name, word(need));
+            let help = format!("declare it, and add `\"{name}\"` to its `uses`");
+            self.problem(Place::Process(number), [&title, "", "", &help])
         };
+        needs.filter(is_missing).map(problem).collect()
+    }
+
+    fn of_server(&self, number: u16, process: &ProcessSpec) -> Vec<Diagnostics> {
         let setting = |name: &str| process.setting(name);
         let tunes = self.tpipes.iter().any(|tpipe| tpipe.server == number);
         let senders = self.senders(number, process).into_iter();
         let further: Vec<Home> = senders.chain(tunes.then_some(TUNE)).collect();
         let vcpus = further.iter().map(|home| (Need::Vcpu, home.vcpu));
-        for (need, name) in needs::needs(&setting).chain(vcpus) {
-            if !process.uses.iter().any(|used| used == name) {
-                let what = word(need);
-                let title = format!("`{}` needs the {what} `{name}`", process.name);
-                let help = format!("declare it, and add `\"{name}\"` to its `uses`");
-                say(title, help);
-            }
-        }
+        let mut found = self.lacks(number, process, needs::needs(&setting).chain(vcpus));
+        let mut say = |title: String, help: String| {
+            found.push(self.problem(Place::Process(number), [&title, "", "", &help]));
+        };
         let halves = 1 + homes(&setting).count();
         let messages = self.messages(CONTROLLER);
         if messages.is_some_and(|messages| messages < halves) {

@@ -191,6 +191,16 @@ fn servers_of_adapters_and_of_debug_targets_have_what_they_make() {
     let found = said_of(asker, ("name = \"dbcd\"\n", "name = \"dbcd\"\nstack = \"12K\"\n"));
     let title = "the stacks of `dbcd` are too small for its program";
     assert_eq!(found, [pair(title, "write `stack = \"16K\"`")]);
+    let used = "\"dbc-rings\", ";
+    let found = said_of(asker, (used, ""));
+    let help = "declare it, and add `\"dbc-rings\"` to its `uses`";
+    assert_eq!(found, [pair("`dbcd` needs the segment `dbc-rings`", help)]);
+    let found = said_of(asker, ("size = \"8K\"\ndma = true", "size = \"8K\""));
+    let title = "`dbc-rings` of `dbcd` is not for devices";
+    assert_eq!(found, [pair(title, "add `dma = true` to the segment")]);
+    let found = said_of(asker, ("size = \"8K\"\ndma = true", "size = \"4K\"\ndma = true"));
+    let title = "`dbc-rings` is too small for the rings of a controller";
+    assert_eq!(found, [pair(title, "write `size = \"8K\"` or more")]);
     // A process of `netd` at a pipe of a USB network device has one thread and no interrupts.
     assert_eq!(said_of("udp-usb.toml", ("", "")), []);
 }

@@ -15,7 +15,7 @@ static uint64_t *slot(const dia_state *state, uint64_t write)
 }
 
 int dia_state_attach(const char *name, uint32_t number, uint32_t slots, uint32_t bytes,
-                     dia_state *state)
+                     uint64_t period, dia_state *state)
 {
     if (!state || slots < 2 || bytes == 0) {
         return DIA_INVALID;
@@ -23,16 +23,45 @@ int dia_state_attach(const char *name, uint32_t number, uint32_t slots, uint32_t
     void *cell;
     int attached = dia_segment_attach(name, &cell);
     if (attached == DIA_OK) {
-        *state = (dia_state){ .cell = cell, .number = number, .slots = slots, .bytes = bytes };
+        *state = (dia_state){
+            .cell = cell, .number = number, .slots = slots, .bytes = bytes, .period = period
+        };
     }
     return attached;
 }
 
-int dia_state_write(const dia_state *state, const void *value)
+/* Reports when a count has doubled, so that an end that sees it for ever does not fill the
+ * console. */
+static void report(const dia_state *state, uint64_t count)
+{
+    if ((count & (count - 1)) == 0) {
+        dia_state_report(state->number, state->overtaken, state->touched, state->early);
+    }
+}
+
+/* Notes the time of a write. Writes are apart by the period, and each may be late by as much, as
+ * the `Meter` in Rust has it. */
+static void note(dia_state *state)
+{
+    uint64_t now = dia_now();
+    uint64_t gap = now > state->last ? now - state->last : 0;
+    state->last += gap;
+    uint64_t rest = state->ahead > gap ? state->ahead - gap : 0;
+    if (rest <= state->period) {
+        state->ahead = rest + state->period;
+        return;
+    }
+    state->ahead = rest;
+    state->early++;
+    report(state, state->early);
+}
+
+int dia_state_write(dia_state *state, const void *value)
 {
     if (!state || !state->cell || !value) {
         return DIA_INVALID;
     }
+    note(state);
     uint64_t next = __atomic_load_n(&state->cell[PUBLISHED], __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&state->cell[BEGUN], next, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -76,11 +105,7 @@ int dia_state_read(dia_state *state, void *value)
     memset(value, 0, state->bytes);
     state->overtaken++;
     state->touched = touched > state->touched ? touched : state->touched;
-    /* Each report doubles the count, so that a reader that is overtaken for ever does not fill the
-     * console. */
-    if ((state->overtaken & (state->overtaken - 1)) == 0) {
-        dia_state_report(state->number, state->overtaken, state->touched);
-    }
+    report(state, state->overtaken);
     return DIA_OVERTAKEN;
 }
 

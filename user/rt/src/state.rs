@@ -5,9 +5,11 @@
 
 use crate::memory::Segment;
 use crate::{log, time};
-use diapason_abi::Errno;
 use diapason_abi::layout::SLOT;
+use diapason_abi::{Errno, Nanos};
 use diapason_pipe::measured::{Measurement, Reported, StateReport};
+use diapason_pipe::meter::Meter;
+use diapason_pipe::size::Bucket;
 pub use diapason_state::{Overtaken, Plain, StateBuffer, StateReader, StateWriter, plain};
 
 /// Returns the state message in a segment, attached for the life of the process.
@@ -45,6 +47,44 @@ pub fn reader<T: Plain, const N: usize>(
     Ok(unsafe { StateReader::from_raw(cell) })
 }
 
+/// Says what an end saw. An end says it whenever the number of what it saw has doubled, so that one
+/// that sees it for ever does not fill the console.
+fn say(report: StateReport) {
+    log::measured(&Reported { at: time::now(), said: Measurement::State(report) }.words());
+}
+
+/// The writer of a `[[state]]`. It reports writes that come sooner than the number of slots is for.
+pub struct StateSource<T: Plain, const N: usize> {
+    writer: StateWriter<'static, StateBuffer<T, N>>,
+    meter: Meter,
+    report: StateReport,
+}
+
+impl<T: Plain, const N: usize> StateSource<T, N> {
+    /// Returns the writer of the state message with this number in the description. Its writes are
+    /// apart by `period`, and each may be late by as much: so the theorem of the slots has it.
+    ///
+    /// # Errors
+    /// As of [`writer`].
+    pub fn attach(segment: &str, number: u8, period: Nanos) -> Result<Self, Errno> {
+        let report = StateReport { number, ..StateReport::default() };
+        let meter = Meter::new(Bucket::periodic(period).with_jitter(period));
+        Ok(StateSource { writer: writer(segment)?, meter, report })
+    }
+
+    /// Publishes a value. Never waits. One that comes too soon is published, too, and the run has
+    /// an alarm.
+    pub fn write(&mut self, value: T) {
+        if !self.meter.admits(time::now()) {
+            self.report.early += 1;
+            if self.report.early.is_power_of_two() {
+                say(self.report);
+            }
+        }
+        self.writer.write(value);
+    }
+}
+
 /// A reader of a `[[state]]` that reports what contradicts the number of its slots.
 pub struct StateWatch<T: Plain, const N: usize> {
     reader: StateReader<'static, StateBuffer<T, N>>,
@@ -71,11 +111,8 @@ impl<T: Plain, const N: usize> StateWatch<T, N> {
         if let Err(Overtaken { writes }) = read {
             self.report.overtaken += 1;
             self.report.writes = self.report.writes.max(writes);
-            // Each report doubles the count, so that a reader that is overtaken for ever does not
-            // fill the console.
             if self.report.overtaken.is_power_of_two() {
-                let said = Measurement::State(self.report);
-                log::measured(&Reported { at: time::now(), said }.words());
+                say(self.report);
             }
         }
         read

@@ -193,7 +193,8 @@ pub struct WrittenReport {
     pub whole: (Nanos, Nanos),
 }
 
-/// Reads of a state message that its writer has overtaken. A reader without any does not report.
+/// The reads of a state message that its writer has overtaken, or the writes that came too soon. An
+/// end that saw neither does not report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StateReport {
     /// The message's number in the description.
@@ -202,6 +203,8 @@ pub struct StateReport {
     pub overtaken: u64,
     /// Most writes that touched one of them.
     pub writes: u64,
+    /// Writes so far that came sooner than the description says.
+    pub early: u64,
 }
 
 /// Kinds of reports, as numbers.
@@ -286,8 +289,8 @@ impl Measurement {
             }
             Measurement::Cost(report) => ([COST, report.is_part.into(), 0, 0], report.values()),
             Measurement::State(report) => {
-                let StateReport { number, overtaken, writes } = *report;
-                ([STATE, number, 0, 0], [overtaken, writes, 0, 0, 0, 0, 0, 0])
+                let StateReport { number, overtaken, writes, early } = *report;
+                ([STATE, number, 0, 0], [overtaken, writes, early, 0, 0, 0, 0, 0])
             }
             Measurement::Can(report) => {
                 let [low, high] = report.number.to_le_bytes();
@@ -344,8 +347,8 @@ impl Measurement {
             }
             [COST, part @ 0..=1, 0, 0] => Measurement::Cost(CostReport::of(part == 1, values)),
             [STATE, number, 0, 0] => {
-                let [overtaken, writes, ..] = values;
-                Measurement::State(StateReport { number, overtaken, writes })
+                let [overtaken, writes, early, ..] = values;
+                Measurement::State(StateReport { number, overtaken, writes, early })
             }
             [CAN, low, high, 0] => {
                 Measurement::Can(CanReport::of(u16::from_le_bytes([low, high]), values))

@@ -53,7 +53,12 @@ fn any(random: &mut Random) -> Measurement {
             bound: d,
         }),
         13 | 14 => any_of_can(c.0 % 17, [a.0, b.0, c.0, d.0]),
-        12 => Measurement::State(StateReport { number: place, overtaken: a.0, writes: c.0 }),
+        12 => Measurement::State(StateReport {
+            number: place,
+            overtaken: a.0,
+            writes: c.0,
+            early: b.0,
+        }),
         7 => any_cost([a, b, c, d].map(small)),
         4..=6 | 9 => any_of_usb(c.0 % 17, [a.0, b.0, c.0, d.0]),
         10 | 11 | 15 => any_of_frames(c.0 % 17, [a.0, b.0, c.0, d.0]),

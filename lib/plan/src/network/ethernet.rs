@@ -113,7 +113,9 @@ impl<'a> Ethernet<'a> {
         if u64::from(flow.flow.bytes) > payload {
             let (name, bytes) = (flow.from.name(hosts), flow.flow.bytes);
             let what = format!("its datagrams have {bytes} bytes, and `{name}` sends {payload}");
-            return Some((what, "write the same `bytes` in the flow and the socket".to_owned()));
+            let help =
+                format!("write at most `bytes = {payload}` in the flow, or more in the socket");
+            return Some((what, help));
         }
         let stranger = self.strangers.iter().find_map(|it| self.in_the_way(flow, it));
         stranger.or_else(|| self.program(flow).and(self.server(*flow.ways.first()?)).err())

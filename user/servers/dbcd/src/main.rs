@@ -20,8 +20,8 @@ use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, settings, time};
 use diapason_usb::debug_target::{DebugTarget, LinkDirection, TargetEvent, TargetIdentity};
 use diapason_usb::xhci::Buffer;
 use diapason_usblib::link::{
-    Ask, DONE, DROPPED, Done, ENABLE, FILL, LONGEST, LinkServer, NONSENSE, SEND, UNIT, counter,
-    longest,
+    Ask, DONE, DROPPED, Done, ENABLE, FILL, LONGEST, LinkServer, NONSENSE, SEND, TARGET_RINGS,
+    UNIT, counter, longest,
 };
 
 entry!(main);
@@ -30,8 +30,6 @@ heap!(4 * 1024);
 
 /// The controller in the description.
 const DEVICE: &str = "xhci";
-/// Memory that it shares with the controller.
-const RINGS: &str = "dbc-rings";
 /// From one look to the next, if no argument says.
 const INTERVAL: Nanos = Nanos::from_micros(125);
 /// The identity that the other computer reads.
@@ -83,7 +81,8 @@ fn identity(name: u64) -> TargetIdentity {
 }
 
 fn serve(interval: Nanos, waits: bool, (number, name): (usize, u64)) -> Result<(), Errno> {
-    let (bar, rings) = (Bar(Registers::map(DEVICE)?), Shared::new(DmaSegment::attach(RINGS)?));
+    let bar = Bar(Registers::map(DEVICE)?);
+    let rings = Shared::new(DmaSegment::attach(TARGET_RINGS)?);
     let counter = counter(number)?;
     if waits {
         Semaphore::open(ENABLE)?.take(Nanos::FOREVER)?;

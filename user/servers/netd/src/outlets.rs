@@ -1,10 +1,11 @@
 //! The frames that the sockets of an adapter send, and the check that each is what its socket may
 //! send.
 
+use core::net::SocketAddrV4;
 use diapason_contract::ethernet::{
     FRAME_MAX, OUT_FRAMES, OutFrame, REST, SOCKET_NAMES, SOCKETS, SocketTerms,
 };
-use diapason_ether::Own;
+use diapason_ether::{Own, OwnDatagrams};
 use diapason_pipe::Reader;
 use diapason_rt::{Errno, pipe};
 
@@ -19,8 +20,8 @@ pub(crate) struct Outlets {
     pub all: [Option<Outlet>; SOCKETS],
     /// The ports of all sockets of the adapter, whether they send or not.
     ports: [u16; SOCKETS],
-    /// Frames that claim to be of somebody else, that are longer than their socket says, that no
-    /// gate ever lets pass, or that the pipe to a device does not carry.
+    /// Frames that claim to be of somebody else, that go to another peer, that are longer than
+    /// their socket says, that no gate ever lets pass, or that the pipe to a device does not carry.
     pub foreign: u64,
 }
 
@@ -54,10 +55,16 @@ impl Outlets {
     /// Returns whether a frame is what this socket may send.
     fn is_of(&self, terms: &SocketTerms, frame: &[u8]) -> bool {
         let own = Own { mac: terms.mac, address: terms.address };
-        if terms.is_rest() {
-            own.sends_rest(frame, |port| self.ports.contains(&port))
-        } else {
-            own.sends_datagram(frame, (terms.port, terms.bytes.into()), diapason_netlib::tag(terms))
-        }
+        let Some(peer) = terms.peer else {
+            return terms.is_rest() && own.sends_rest(frame, |port| self.ports.contains(&port));
+        };
+        let datagrams = OwnDatagrams {
+            port: terms.port,
+            most: terms.bytes.into(),
+            tag: diapason_netlib::tag(terms),
+            to_mac: peer.mac,
+            to: SocketAddrV4::new(peer.address.into(), peer.port),
+        };
+        own.sends_datagram(frame, &datagrams)
     }
 }
