@@ -259,6 +259,7 @@ mod tests {
             "../examples/ethernet.toml",
             "../examples/ethernet-gates.toml",
             "../examples/ethernet-credit.toml",
+            "../examples/ethernet-credit-adapter.toml",
             "../examples/ethernet-time.toml",
             "../examples/ethernet-gates-time.toml",
             "../examples/ethernet-gates-both.toml",

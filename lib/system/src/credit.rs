@@ -23,12 +23,7 @@ pub struct ClassCredit {
 
 /// Returns how each priority is shaped by this credit.
 fn shaping(credits: impl Iterator<Item = ClassCredit>) -> [Shaping; CLASSES] {
-    let mut shaping = [Shaping::Strict; CLASSES];
-    for ClassCredit { priority, idle_kbit } in credits {
-        let idle_bits_per_second = idle_kbit * 1_000;
-        shaping[usize::from(priority)] = Shaping::Credit { idle_bits_per_second };
-    }
-    shaping
+    Shaping::by_credit(credits.map(|it| (it.priority, it.idle_kbit)))
 }
 
 impl Switch {

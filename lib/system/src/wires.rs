@@ -95,7 +95,7 @@ pub struct Switch {
     pub room: u64,
     /// The gates of each port that has some.
     pub gates: Vec<(usize, GateList)>,
-    /// The priorities that ports shape by credit.
+    /// The priorities that ports shape by credit, each with its port, from 0.
     pub credits: Vec<(usize, ClassCredit)>,
 }
 

@@ -17,6 +17,21 @@ pub enum Shaping {
     Credit { idle_bits_per_second: u64 },
 }
 
+impl Shaping {
+    /// Returns how all classes are shaped of which these have credit, each with its idle slope in
+    /// kbit/s.
+    #[must_use]
+    pub fn by_credit(slopes: impl Iterator<Item = (u8, u64)>) -> [Shaping; CLASSES] {
+        let mut shaping = [Shaping::Strict; CLASSES];
+        for (class, idle_kbit) in slopes {
+            if let Some(of_class) = shaping.get_mut(usize::from(class)) {
+                *of_class = Shaping::Credit { idle_bits_per_second: idle_kbit * 1_000 };
+            }
+        }
+        shaping
+    }
+}
+
 /// The action of a transmitter at some time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EgressStep<T> {

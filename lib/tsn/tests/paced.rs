@@ -104,33 +104,6 @@ fn port(random: &mut Random, guard: u64) -> (GateList, Vec<TrafficFlow>) {
     (gates, flows)
 }
 
-#[test]
-fn late_threads_keep_windows_and_bounds() {
-    let (mut checked, mut close) = (0, 0);
-    for seed in 0..3_000 {
-        let random = &mut Random::stream(121, seed);
-        let guard = random.below(1_200);
-        let (gates, flows) = port(random, guard);
-        let planned = planned(&flows, guard);
-        let shaping = [Shaping::Strict; CLASSES];
-        let model = model(&gates, &shaping, &planned, guard);
-        let Ok(delays) = model.delays() else { continue };
-        for late in [Late::Random(guard), Late::Always(guard), Late::Always(0)] {
-            let arriving = arrivals(random, &flows, 400_000);
-            let mut egress = PacedEgress::new(gates.clone(), RATE, shaping, (guard, 4)).unwrap();
-            for (item, begin, end) in run(&mut egress, &arriving, late, random) {
-                let (came, class, _) = arriving[item];
-                assert_eq!(gates.next_start(class, begin, end - begin), Some(begin), "{seed}");
-                let most = delays[class].unwrap().most_ns;
-                assert!(end - came <= most, "{seed}: {} ns of {most}", end - came);
-                checked += 1;
-                close += u64::from((end - came) * 10 >= most * 8);
-            }
-        }
-    }
-    assert!(checked > 20_000 && close > checked / 200, "{close} of {checked}");
-}
-
 /// Returns a random port of four classes, some with credit. The gates of the lowest of these and of
 /// all above never close.
 fn credited_port(
@@ -177,14 +150,16 @@ fn credited_port(
     (gates, shaping, flows)
 }
 
-/// Attacks random ports with credit by threads that are late. Returns how many frames were looked
-/// at, how many of them had credit, and how many were close to their bound.
-fn attack_credit(seeds: std::ops::Range<u64>) -> [u64; 3] {
+/// Draws the guard of a thread, and a port that it keeps.
+type Draw = fn(&mut Random) -> (u64, (GateList, [Shaping; CLASSES], Vec<TrafficFlow>));
+
+/// Attacks random ports by threads that are late. Returns how many frames were looked at, how many
+/// of them had credit, and how many were close to their bound.
+fn attack(stream: u64, seeds: std::ops::Range<u64>, draw: Draw) -> [u64; 3] {
     let [mut checked, mut credited, mut close] = [0; 3];
     for seed in seeds {
-        let random = &mut Random::stream(124, seed);
-        let guard = if random.one_in(8) { 0 } else { random.below(1_500) };
-        let (gates, shaping, flows) = credited_port(random, guard);
+        let random = &mut Random::stream(stream, seed);
+        let (guard, (gates, shaping, flows)) = draw(random);
         let planned = planned(&flows, guard);
         let model = model(&gates, &shaping, &planned, guard);
         let Ok(delays) = model.delays() else { continue };
@@ -207,20 +182,36 @@ fn attack_credit(seeds: std::ops::Range<u64>) -> [u64; 3] {
             }
         }
     }
+    println!("{checked} checked, {credited} with credit, {close} close");
     [checked, credited, close]
 }
 
 #[test]
+fn late_threads_keep_windows_and_bounds() {
+    let [checked, _, close] = attack(121, 0..3_000, |random| {
+        let guard = random.below(1_200);
+        let (gates, flows) = port(random, guard);
+        (guard, (gates, [Shaping::Strict; CLASSES], flows))
+    });
+    assert!(checked > 20_000 && close > checked / 200, "{close} of {checked}");
+}
+
+/// Draws a port with credit.
+fn with_credit(random: &mut Random) -> (u64, (GateList, [Shaping; CLASSES], Vec<TrafficFlow>)) {
+    let guard = if random.one_in(8) { 0 } else { random.below(1_500) };
+    (guard, credited_port(random, guard))
+}
+
+#[test]
 fn late_threads_keep_credit_within_its_limits_and_bounds() {
-    let [checked, credited, close] = attack_credit(0..4_000);
-    println!("{checked} checked, {credited} with credit, {close} close");
+    let [checked, credited, close] = attack(124, 0..4_000, with_credit);
     assert!(credited > 20_000 && checked - credited > 10_000 && close > checked / 500);
 }
 
 #[test]
-#[ignore = "minutes: as above, and many more"]
+#[ignore = "a minute: as above, and a hundred times as many"]
 fn late_threads_keep_credit_within_its_limits_and_bounds_for_long() {
-    println!("{:?}", attack_credit(4_000..400_000));
+    attack(124, 4_000..400_000, with_credit);
 }
 
 /// Returns flows of so many bytes as the model of a port has them whose thread is late by a guard.

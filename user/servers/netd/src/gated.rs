@@ -18,7 +18,7 @@ use diapason_contract::release::{RELEASE_SETTING, ReleaseTerms};
 use diapason_ether::release::{GateAhead, StepVerdict, StepWatch};
 use diapason_netlib::memory;
 use diapason_rt::{Errno, Nanos, settings, time};
-use diapason_tsn::{CLASSES, EgressStep, GateEntry, GateList, LinkRate, PacedEgress, Shaping};
+use diapason_tsn::{EgressStep, GateEntry, GateList, LinkRate, PacedEgress, Shaping};
 
 /// A frame in a queue.
 struct Held {
@@ -89,11 +89,7 @@ impl Gated {
         let room = gated_room(senders);
         let gates = GateList::new(terms.base_ns, None, &entries);
         let rate = LinkRate::new(terms.mbit * 1_000_000);
-        let mut shaping = [Shaping::Strict; CLASSES];
-        for (priority, idle_kbit) in terms.credits() {
-            let of_class = shaping.get_mut(usize::from(priority)).ok_or(Errno::Absent)?;
-            *of_class = Shaping::Credit { idle_bits_per_second: idle_kbit * 1_000 };
-        }
+        let shaping = Shaping::by_credit(terms.credits());
         let egress = gates
             .and_then(|gates| PacedEgress::new(gates, rate, shaping, (terms.guard_ns, RING)))
             .map_err(|_| Errno::Absent)?;
