@@ -23,6 +23,7 @@ use crate::workspace::Workspace;
 use diapason_abi::archive::{ARCHIVE_ALIGN, add_flags, flags};
 use diapason_abi::served::{Facility, Served};
 use diapason_system::{RunOptions, System};
+use std::ops::ControlFlow;
 
 /// The clock of a run goes 2^n times slower than the computer's. A pause of 10 ms is 0.6 ms then.
 const SLOWER: u32 = 4;
@@ -107,6 +108,22 @@ pub fn boot(
     slower: u32,
     observer: &mut dyn FnMut(usize, &Line),
 ) -> Result<Vec<FinishedRun>, Failure> {
+    boot_until(workspace, sessions, slower, &mut |core, line| {
+        observer(core, line);
+        ControlFlow::Continue(())
+    })
+}
+
+/// Does what [`boot`] does, until the observer has heard enough.
+///
+/// # Errors
+/// Those of [`boot`].
+pub fn boot_until(
+    workspace: &Workspace,
+    sessions: &mut [Named],
+    slower: u32,
+    observer: &mut dyn FnMut(usize, &Line) -> ControlFlow<()>,
+) -> Result<Vec<FinishedRun>, Failure> {
     sessions.iter().try_for_each(|(_, session)| emulable(&session.system))?;
     sessions.iter_mut().for_each(|(_, session)| session.untimed = true);
     let all: Vec<&Session> = sessions.iter().map(|(_, session)| session).collect();
@@ -128,7 +145,7 @@ pub fn boot(
     let mut outcomes: Vec<Outcome> = sessions.iter().map(|_| Outcome::default()).collect();
     let booted = machine.run_cores(&workspace.target(), &mut |core, line| {
         outcomes[core].note(line);
-        observer(core, line);
+        observer(core, line)
     })?;
     let qemu::Booted { ending, flights, served, .. } = booted;
     let mut flights = flights.into_iter();

@@ -18,9 +18,11 @@ use diapason_abi::{Key, Nanos};
 use diapason_redir::plugin::{self, PluginSource};
 use diapason_redir::{CONTROLLER, RunPlan};
 use diapason_system::System;
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -174,7 +176,7 @@ pub enum MachineEnding {
     SupervisorDied,
     /// The machine had to be stopped from outside.
     Hung,
-    /// A signal to the command ended it early.
+    /// A signal to the command, or its observer, ended it early.
     Interrupted,
     /// The emulator ended by itself (-1: by a signal).
     Emulator(i32),
@@ -367,17 +369,21 @@ impl Boot<'_> {
     /// # Errors
     /// If the emulator cannot be started or its files not be used.
     pub fn run(&self, target: &Path, observer: &mut dyn FnMut(&Line)) -> Result<Booted, Failure> {
-        self.run_cores(target, &mut |_, line| observer(line))
+        self.run_cores(target, &mut |_, line| {
+            observer(line);
+            ControlFlow::Continue(())
+        })
     }
 
-    /// Does what [`Boot::run`] does; the observer is also told which core says a line.
+    /// Does what [`Boot::run`] does; the observer is also told which core says a line, and ends the
+    /// run when it has heard enough.
     ///
     /// # Errors
     /// If the emulator cannot be started or its files not be used.
     pub fn run_cores(
         &self,
         target: &Path,
-        observer: &mut dyn FnMut(usize, &Line),
+        observer: &mut dyn FnMut(usize, &Line) -> ControlFlow<()>,
     ) -> Result<Booted, Failure> {
         let folder = RunFolder::create(target)?;
         let plugged = self.plug(&folder)?;
@@ -419,28 +425,29 @@ impl Running {
         mut self,
         patience: Duration,
         mut speakers: Speakers,
-        observer: &mut dyn FnMut(usize, &Line),
+        observer: &mut dyn FnMut(usize, &Line) -> ControlFlow<()>,
     ) -> Result<MachineEnding, Failure> {
         let deadline = Instant::now() + patience;
         let chunks = self.listen();
-        loop {
+        let is_enough = Cell::new(false);
+        let mut hear = |core, line: Line| {
+            is_enough.set(observer(core, &line).is_break() || is_enough.get());
+        };
+        let ending = loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match chunks.recv_timeout(left.min(LOOK)) {
-                _ if interrupt::came() => {
-                    speakers.finish(|core, line| observer(core, &line));
-                    return Ok(MachineEnding::Interrupted);
-                }
-                Ok(chunk) => speakers.push(&chunk, |core, line| observer(core, &line)),
-                Err(RecvTimeoutError::Disconnected) => break,
+                _ if interrupt::came() => break Some(MachineEnding::Interrupted),
+                Ok(chunk) => speakers.push(&chunk, &mut hear),
+                Err(RecvTimeoutError::Disconnected) => break None,
                 Err(RecvTimeoutError::Timeout) if left > LOOK => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    speakers.finish(|core, line| observer(core, &line));
-                    return Ok(MachineEnding::Hung);
-                }
+                Err(RecvTimeoutError::Timeout) => break Some(MachineEnding::Hung),
             }
-        }
-        speakers.finish(|core, line| observer(core, &line));
-        self.wait(deadline)
+            if is_enough.get() {
+                break Some(MachineEnding::Interrupted);
+            }
+        };
+        speakers.finish(hear);
+        ending.map_or_else(|| self.wait(deadline), Ok)
     }
 
     /// Returns its standard output, read by a thread of its own so that the watchdog can look away.
@@ -476,13 +483,17 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::ControlFlow::{Break, Continue};
 
     fn follow(script: &str, patience: Duration) -> (MachineEnding, Vec<Line>) {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
         let running = Running { child: command.spawn().unwrap() };
         let mut lines = Vec::new();
-        let heard = &mut |_, line: &Line| lines.push(line.clone());
+        let heard = &mut |_, line: &Line| {
+            lines.push(line.clone());
+            if *line == Line::Raw("enough".into()) { Break(()) } else { Continue(()) }
+        };
         let ending = running.follow(patience, Speakers::new(1), heard).unwrap();
         (ending, lines)
     }
@@ -551,6 +562,14 @@ mod tests {
         assert_eq!(ending, MachineEnding::Finished);
         let one = Line::Log { process: 0, text: "one".into() };
         assert_eq!(lines, [one, Line::Raw("last".into())]);
+    }
+
+    #[test]
+    fn an_observer_ends_a_run() {
+        let script = "echo begun; echo enough; exec sleep 600";
+        let (ending, lines) = follow(script, Duration::from_secs(60));
+        assert_eq!(ending, MachineEnding::Interrupted);
+        assert_eq!(lines, [Line::Raw("begun".into()), Line::Raw("enough".into())]);
     }
 
     #[test]

@@ -4,14 +4,14 @@
 //! `plan` must refuse it nevertheless: QEMU says that it is no real computer.
 //!
 //! With several processors QEMU counts nothing: they run in the time of this computer. So the test
-//! of a PC whose other cores work looks at what was measured, and at no time.
+//! of a PC whose other cores work waits until everything is measured, and looks at no time.
 
 use super::cores::Stage;
 use super::{Machine, Observed};
 use crate::tally::Tally;
 use diapason::computer::Computer;
 use diapason::console::Line;
-use diapason::cores::{boot, share_kernel};
+use diapason::cores::{boot_until, share_kernel};
 use diapason::describe::{cores_changed, describe_changed};
 use diapason::hardware::{Firmware, Inserted, Medium};
 use diapason::metal::Built;
@@ -27,6 +27,7 @@ use diapason_abi::results::mark;
 use diapason_pipe::measured::{CostReport, MachineReport, Measurement, Reported};
 use diapason_system::{MachineProfile, RunOptions, System};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Longer than it takes to measure.
@@ -140,8 +141,10 @@ fn planned(workspace: &Workspace, example: &str, machine: &Path) -> Result<u8, F
     plan(&PlanRequest { system, computer, place, cores, json, format })
 }
 
-/// How long two cores are given. A busy computer takes a third of it.
-const COUPLE_NS: u64 = 40_000_000_000;
+/// How long two cores are given at most. The run ends when they say [`MEASURED`].
+const COUPLE_NS: u64 = 1_200_000_000_000;
+/// How the line begins by which a PC says that it is ready.
+const MEASURED: &str = "everything is measured";
 
 /// Returns the sessions of the first two cores that measure quickly.
 fn couple(workspace: &Workspace, built: &Built) -> Result<Vec<(String, Session)>, String> {
@@ -169,8 +172,14 @@ fn beside(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let (firmware, medium) = (Firmware::Bios, Medium::Disc);
     sessions[0].1.inserted = Some(Inserted { file, firmware, medium });
     let mut lines: Vec<(usize, Line)> = Vec::new();
-    let mut hear = |core: usize, line: &Line| lines.push((core, undisturbed(line)));
-    boot(workspace, &mut sessions, 0, &mut hear).map_err(said)?;
+    let mut hear = |core: usize, line: &Line| {
+        lines.push((core, undisturbed(line)));
+        match line {
+            Line::Log { text, .. } if text.starts_with(MEASURED) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    };
+    boot_until(workspace, &mut sessions, 0, &mut hear).map_err(said)?;
     let out = folder.path().join("machine.toml");
     expect(profiled(&folder, console(&lines), &out), Ok(0), "the profile")?;
     let found = read(&out)?;
