@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// The firmware for UEFI, and its variables as they are at first.
@@ -17,6 +18,11 @@ pub const OVMF: Tool = Tool { program: "/usr/share/OVMF/OVMF_CODE_4M.fd", packag
 const VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 /// The variables of one run, in its folder.
 const OWN_VARIABLES: &str = "variables.fd";
+/// A TPM, as PCs with UEFI have one. Without it OVMF waits 5 s, because QEMU reads zero where the
+/// TPM would be.
+pub const SWTPM: Tool = Tool { program: "swtpm", package: "swtpm" };
+/// The socket of the TPM of one run, in its folder.
+const OWN_TPM: &str = "tpm";
 
 /// The time between two looks at a stick, how many there are, and how long it is away.
 const LOOK: Duration = Duration::from_millis(50);
@@ -83,7 +89,7 @@ impl Inserted {
     /// Returns the options for the image, in a run in `folder`. The stick goes into `port`.
     ///
     /// # Errors
-    /// If the firmware's variables cannot be copied.
+    /// If the firmware's variables cannot be copied, or its TPM not be started.
     pub fn options(&self, folder: &Path, port: u8) -> Result<Vec<OsString>, Failure> {
         let file = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
         let path = file.display().to_string().replace(',', ",,");
@@ -96,6 +102,12 @@ impl Inserted {
             let code = OVMF.program;
             add("-drive", format!("if=pflash,format=raw,readonly=on,file={code}"));
             add("-drive", format!("if=pflash,format=raw,file={OWN_VARIABLES}"));
+            if SWTPM.find().is_some() {
+                start_tpm(folder)?;
+                add("-chardev", format!("socket,id=tpm,path={OWN_TPM}"));
+                add("-tpmdev", "emulator,id=tpm0,chardev=tpm".into());
+                add("-device", "tpm-tis,tpmdev=tpm0".into());
+            }
         }
         match self.medium {
             Medium::Disc => add("-drive", format!("media=cdrom,format=raw,readonly=on,{drive}")),
@@ -119,6 +131,22 @@ impl Inserted {
         }
         Ok(options)
     }
+}
+
+/// Starts a TPM for the QEMU of a run in `folder`. It ends with that QEMU.
+fn start_tpm(folder: &Path) -> Result<(), Failure> {
+    let place = folder.canonicalize().map_err(|error| Failure::io("find the TPM's folder", &error));
+    let status = Command::new(SWTPM.program)
+        .current_dir(folder)
+        .args(["socket", "--tpm2", "--terminate", "--daemon", "--tpmstate"])
+        .arg(format!("dir={}", place?.display()))
+        .args(["--ctrl", &format!("type=unixio,path={OWN_TPM}")])
+        .status()
+        .map_err(|error| Failure::io("start swtpm", &error))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::World(format!("swtpm, the TPM of a PC with UEFI, ended with {status}")))
 }
 
 /// Pulls the stick out at a monitor of QEMU's as soon as it has results, and puts `device` back.

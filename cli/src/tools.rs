@@ -61,7 +61,10 @@ impl Tool {
         if find_in(&env::var_os("PATH").unwrap_or_default(), "apt-get").is_none() {
             return Err(self.by_hand("this machine has no apt-get"));
         }
-        let arguments = ["install", "-y", "--no-install-recommends", self.package];
+        // Tests that run beside each other may want packages at the same time.
+        let patience = "DPkg::Lock::Timeout=600";
+        let how = ["-y", "-o", patience, "--no-install-recommends"];
+        let arguments = [&["install"], &how[..], &[self.package]].concat();
         // A fresh machine has no package lists: the second try comes after fetching them.
         if apt_get(&arguments)? {
             return Ok(());

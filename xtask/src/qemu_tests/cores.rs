@@ -9,14 +9,13 @@ use crate::compare::{Recording, lives};
 use crate::tally::Tally;
 use diapason::console::Line;
 use diapason::cores::{archives, boot};
-use diapason::hardware::{Firmware, Inserted, Medium, OVMF};
+use diapason::hardware::{Firmware, Inserted, Medium};
 use diapason::metal::Built;
 use diapason::plan::{Plan, Unproved};
 use diapason::qemu::{Boot, MachineEnding, RunFolder};
 use diapason::session::{RECORD_BYTES, Session};
 use diapason::simulate::{Joined, Seat, together};
-use diapason::stick::{self, TOOLS};
-use diapason::tools::{self, Missing};
+use diapason::stick;
 use diapason::{Failure, Workspace};
 use diapason_abi::archive::Refusal;
 use diapason_abi::record::Record;
@@ -377,7 +376,7 @@ fn too_few(stage: &Stage<'_>) -> Result<(), String> {
 /// An image has the archives of all cores, and firmware has started the processors before.
 fn from_image(stage: &Stage<'_>) -> Result<(), String> {
     let said = |failure: Failure| failure.to_string();
-    tools::require_all(&[&TOOLS[..], &[OVMF]].concat(), Missing::Install).map_err(said)?;
+    super::require_firmware()?;
     let mut sessions = stage.unrecorded(&stage.text()?)?;
     let folder = RunFolder::create(&stage.workspace.target()).map_err(said)?;
     let file = folder.path().join("stick.img");

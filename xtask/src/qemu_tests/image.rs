@@ -4,11 +4,10 @@ use super::{Machine, Observed};
 use crate::tally::Tally;
 use diapason::console::Line;
 use diapason::describe::describe;
-use diapason::hardware::{Firmware, Inserted, Medium, OVMF};
+use diapason::hardware::{Firmware, Inserted, Medium};
 use diapason::metal::Built;
 use diapason::qemu::RunFolder;
 use diapason::session::Session;
-use diapason::tools::{self, Missing};
 use diapason::{Failure, Workspace, stick};
 use diapason_abi::record::Record;
 use diapason_system::RunOptions;
@@ -42,7 +41,7 @@ fn boot(
     system: &str,
     horizon_ns: u64,
 ) -> Result<(), String> {
-    tools::require_all(&[&stick::TOOLS[..], &[OVMF]].concat(), Missing::Install).map_err(said)?;
+    super::require_firmware()?;
     let system = describe(&workspace.root().join(system)).map_err(said)?;
     let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
     let mut session = Session::assemble(system, built.clone(), options).map_err(said)?;

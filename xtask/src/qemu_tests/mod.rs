@@ -46,11 +46,12 @@ use observed::Observed;
 
 use crate::tally::Tally;
 use diapason::describe::describe;
-use diapason::hardware::Hardware;
+use diapason::hardware::{Hardware, OVMF, SWTPM};
 use diapason::metal::Built;
 use diapason::session::{RECORD_BYTES, Session};
 use diapason::surroundings::Functions;
-use diapason::{Workspace, words};
+use diapason::tools::{self, Missing};
+use diapason::{Workspace, stick, words};
 use diapason_system::{RunOptions, parse_fault};
 
 /// The machine that a test's system runs on.
@@ -68,6 +69,14 @@ impl std::fmt::Display for Machine {
             Machine::Simulator => "simulator",
         })
     }
+}
+
+/// Makes sure that images can be made and booted by either firmware.
+fn require_firmware() -> Result<(), String> {
+    // It only saves time.
+    let _ = SWTPM.require(Missing::Install);
+    let needed = [&stick::TOOLS[..], &[OVMF]].concat();
+    tools::require_all(&needed, Missing::Install).map_err(|failure| failure.to_string())
 }
 
 /// One test of a booted system.

@@ -9,13 +9,12 @@ use diapason::console::{Line, SerialPort};
 use diapason::cores::boot;
 use diapason::describe::{describe, describe_any};
 use diapason::failure::UNPROVED;
-use diapason::hardware::{Firmware, Inserted, Medium, OVMF};
+use diapason::hardware::{Firmware, Inserted, Medium};
 use diapason::metal::Built;
 use diapason::outcome::{Outcome, RunVerdict};
 use diapason::qemu::{MachineEnding, RunFolder};
 use diapason::results::{Kept, KeptEnd, read, require};
 use diapason::session::{FinishedRun, Session};
-use diapason::tools::{self, Missing};
 use diapason::{Failure, Workspace, stick};
 use diapason_abi::record::Record;
 use diapason_contract::settings::PROGRAM;
@@ -66,7 +65,7 @@ fn said(failure: Failure) -> String {
 }
 
 fn keep(workspace: &Workspace, built: &Built) -> Result<(), String> {
-    tools::require_all(&[&stick::TOOLS[..], &[OVMF]].concat(), Missing::Install).map_err(said)?;
+    super::require_firmware()?;
     let path = workspace.root().join(SYSTEM);
     let system = describe(&path).map_err(said)?;
     require(&path, std::slice::from_ref(&system)).map_err(said)?;
@@ -141,7 +140,7 @@ fn two_cores(
     built: &Built,
     (file, horizon_ns, serves): (&Path, u64, bool),
 ) -> Result<Vec<Named>, String> {
-    tools::require_all(&[&stick::TOOLS[..], &[OVMF]].concat(), Missing::Install).map_err(said)?;
+    super::require_firmware()?;
     let path = workspace.root().join(CORES);
     let Description::Cores(mut systems) = describe_any(&path).map_err(said)? else {
         return Err("the system has one core".into());

@@ -7,12 +7,12 @@
 use crate::tally::Tally;
 use diapason::console::Splitter;
 use diapason::describe::cores_changed;
-use diapason::hardware::{Firmware, Inserted, Medium, OVMF};
+use diapason::hardware::{Firmware, Inserted, Medium};
 use diapason::metal::Built;
 use diapason::outcome::{Outcome, RunVerdict};
 use diapason::qemu::{MachineEnding, RunFolder};
 use diapason::session::{FinishedRun, Session};
-use diapason::tools::{self, Missing, QEMU};
+use diapason::tools::QEMU;
 use diapason::{Failure, Workspace, stick};
 use diapason_redir::CONTROLLER;
 use diapason_screen::font::{COLUMNS, FIRST, LAST, ROWS, shape};
@@ -171,8 +171,7 @@ fn broken(error: std::io::Error) -> String {
 
 impl Case {
     fn check(&self, workspace: &Workspace, built: &Built) -> Result<(), String> {
-        tools::require_all(&[&stick::TOOLS[..], &[OVMF]].concat(), Missing::Install)
-            .map_err(said)?;
+        super::require_firmware()?;
         let path = workspace.root().join(self.system);
         let text = fs::read_to_string(&path).map_err(broken)?;
         let systems = cores_changed(&path, &text).map_err(said)?;
