@@ -9,6 +9,8 @@
 use super::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::bench::{self, Measurements};
 use diapason::chart::{LineChart, Series};
+use diapason::image::Image;
+use diapason::metal;
 use diapason::table::{Align, TextTable};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
@@ -72,19 +74,23 @@ const PLACEMENTS: [(Placement, &str); 3] = [
 pub(super) fn reproduce(_: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     let workspace = Workspace::find()?;
     QEMU.require(Missing::Say)?;
-    progress.at("operations", 0, 1);
-    let counted = bench::measure(&workspace)?;
+    let built = metal::build(&workspace)?;
+    let mut counted = Measurements::default();
+    for (done, (placement, _)) in PLACEMENTS.into_iter().enumerate() {
+        progress.at("operations", done, PLACEMENTS.len());
+        counted.extend(bench::count_placement(&workspace, &built, placement)?);
+    }
     progress.end();
-    let mut rows = vec![size(counted.sizes.resident())];
-    rows.extend(TABLE.iter().map(|entry| operation(entry, &counted.measurements)));
-    let figure = figure(&counted.measurements);
+    let mut rows = vec![size(Image::read(&built.kernel)?.sizes().resident())];
+    rows.extend(TABLE.iter().map(|entry| operation(entry, &counted)));
+    let figure = figure(&counted);
     rows.extend(shares(&figure));
     rows.extend(depths());
     Ok(ReproductionReport {
         name: "kernel",
         rows,
         skipped: Vec::new(),
-        sections: vec![(String::from("table 3.5"), table(&counted.measurements))],
+        sections: vec![(String::from("table 3.5"), table(&counted))],
         pictures: vec![Picture::lines("fig3.5", &figure)],
     })
 }
