@@ -172,10 +172,7 @@ pub fn count_placement(
 }
 
 /// Returns the benchmark whose threads live there, and words for it.
-fn placed_bench(
-    workspace: &Workspace,
-    placement: Placement,
-) -> Result<(System, String), Failure> {
+fn placed_bench(workspace: &Workspace, placement: Placement) -> Result<(System, String), Failure> {
     let path = workspace.root().join(BENCH);
     let system = describe_changed(&path, &placed(placement, &text_of(&path)?))?;
     Ok((system, format!("{BENCH}, {}", placement::name(placement))))

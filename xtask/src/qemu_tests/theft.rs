@@ -3,14 +3,16 @@
 //!
 //! That holds for the end of a process, too: the process pays for it itself.
 
+mod windows;
+
 use super::Observed;
 use super::observed::strict;
 use crate::tally::Tally;
-use diapason::Workspace;
-use diapason::describe::describe;
+use diapason::describe::{describe_changed, text_of};
 use diapason::metal::Built;
 use diapason::session::Session;
 use diapason::simulate::Simulation;
+use diapason::{Failure, Workspace};
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, Nanos};
 use diapason_core::{Decision, Kernel};
@@ -84,12 +86,13 @@ const RANKS: [(&str, u64, u64); 2] =
 
 type Test = fn(&Stage<'_>) -> Result<(), String>;
 
-const TESTS: [(&str, Test); 2] = [
+const TESTS: [(&str, Test); 3] = [
     ("simulator: no call takes a neighbour's budget", simulated),
     ("QEMU: no call takes a neighbour's budget", booted),
+    ("simulator: no call takes a neighbour's budget in any window", windows::simulated),
 ];
 
-/// Runs both tests, if their names contain `part`.
+/// Runs the tests, if their names contain `part`.
 pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     let stage = Stage { workspace, built };
     for (name, test) in TESTS.into_iter().filter(|(name, _)| name.contains(part)) {
@@ -127,8 +130,23 @@ impl Observer for Calls {
 impl Stage<'_> {
     /// Returns the system with the neighbour in this mode, at this rank.
     fn session(&self, mode: &Mode, rank: (u64, u64)) -> Result<Session, String> {
+        self.session_of(mode, rank, HORIZON_NS, "", |_| Ok(()))
+    }
+
+    /// Returns what [`Stage::session`] returns, of another length, with more in the description and
+    /// with a change.
+    fn session_of(
+        &self,
+        mode: &Mode,
+        rank: (u64, u64),
+        horizon_ns: u64,
+        more: &str,
+        change: impl FnOnce(&mut System) -> Result<(), String>,
+    ) -> Result<Session, String> {
         let file = self.workspace.root().join(SYSTEM);
-        let mut system = describe(&file).map_err(|bad| bad.to_string())?;
+        let said = |failure: Failure| failure.to_string();
+        let text = text_of(&file).map_err(said)? + more;
+        let mut system = describe_changed(&file, &text).map_err(said)?;
         let (thief, pawn) = (place(&system, "thief")?, place(&system, "rude.pawn")?);
         if mode.falls {
             system.processes[pawn].arguments = FALLS;
@@ -142,7 +160,8 @@ impl Stage<'_> {
             return Err("the thief's VCPU serves others".into());
         };
         (*budget_ns, *period_ns) = rank;
-        let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+        change(&mut system)?;
+        let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
         Session::assemble(system, self.built.clone(), options).map_err(|why| why.to_string())
     }
 
