@@ -98,7 +98,7 @@ impl Assumptions {
         });
         let of_devices = outcome.devices.iter().filter_map(|row| self.distance(row, names));
         let of_jobs = outcome.threads.iter().filter_map(|row| self.job(row, names));
-        let of_jobs = of_jobs.chain(self.jobs.iter().filter_map(|job| job.alarm(outcome)));
+        let of_jobs = of_jobs.chain(self.jobs.iter().flat_map(|job| job.alarms(outcome, names)));
         let kernel = self.longest_path(outcome).into_iter().chain(self.top_halves(outcome));
         let slack = self.slack_ns;
         let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, names, slack));

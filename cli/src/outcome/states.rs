@@ -51,6 +51,20 @@ impl StatePromise {
         system.states.iter().map(promise).collect()
     }
 
+    /// Returns the ends that never ran, as sentences. An end that runs reports only what
+    /// contradicts the plan.
+    pub(super) fn unmeasured(&self, outcome: &Outcome, names: &Names) -> Vec<String> {
+        let started = |life: &Outcome, process: u64| {
+            life.processes.iter().any(|row| row.process == process && row.starts > 0)
+        };
+        let ran = |process: u64| outcome.lives().any(|life| started(life, process));
+        let ends = self.writer.iter().chain(&self.readers).filter(|it| !ran(**it));
+        let sentence = |end: &u64| {
+            format!("state message {} at {}: it never ran", self.name, names.process(*end))
+        };
+        ends.map(sentence).collect()
+    }
+
     /// Returns an alarm for each reader that the writer has overtaken, and one if the writer writes
     /// too often.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<RaisedAlarm> {
@@ -104,6 +118,23 @@ mod tests {
         let [alarm] = &alarms[..] else { panic!("one writer") };
         assert_eq!((alarm.name, alarm.observed, alarm.assumed), ("state-contract", 8, 0));
         assert!(alarm.text.ends_with("came sooner than one in 5.000 ms"), "{alarm}");
+    }
+
+    #[test]
+    fn an_end_that_never_ran_is_not_measured() {
+        let (promise, mut outcome) = (promise(vec![1]), sample::outcome());
+        let names = sample::names();
+        assert_eq!(promise.unmeasured(&outcome, &names), [""; 0]);
+        outcome.processes[1].starts = 0;
+        let reader = names.process(1);
+        let expected = [format!("state message speed at {reader}: it never ran")];
+        assert_eq!(promise.unmeasured(&outcome, &names), expected);
+        outcome.processes.clear();
+        assert_eq!(promise.unmeasured(&outcome, &names).len(), 2);
+        // In an earlier life of the host both ran.
+        let earlier = sample::outcome();
+        outcome.earlier.push(earlier);
+        assert_eq!(promise.unmeasured(&outcome, &names), [""; 0]);
     }
 
     #[test]

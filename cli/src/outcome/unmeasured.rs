@@ -3,58 +3,9 @@
 //! A long run that measures nothing contradicts the plan, and that is an alarm. A short run breaks
 //! nothing, nor does a program that opens no pipe although it may.
 
-use super::coverage::EMPTY;
-use super::{Assumptions, ChainPromise, Outcome, PipePromise, RaisedAlarm};
+use super::{Assumptions, ChainPromise, Outcome, PipePromise};
 use crate::duration::human;
 use crate::names::Names;
-use crate::plan::Plan;
-use diapason_system::ServerSpec;
-
-/// A VCPU of which the description says how long a job is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct JobPromise {
-    /// The name of the VCPU.
-    pub name: String,
-    /// The VCPU's place in the description.
-    pub vcpu: u64,
-    pub period_ns: u64,
-}
-
-impl JobPromise {
-    /// Returns the promise of every VCPU with a `job`.
-    #[must_use]
-    pub fn of(plan: &Plan) -> Vec<JobPromise> {
-        let promise = (0..).zip(&plan.system().vcpus).filter_map(|(vcpu, declared)| {
-            let ServerSpec::Main { job_ns: Some(_), period_ns, .. } = declared.server else {
-                return None;
-            };
-            Some(JobPromise { name: declared.name.clone(), vcpu, period_ns })
-        });
-        promise.collect()
-    }
-
-    fn is_measured(&self, outcome: &Outcome) -> bool {
-        // Jobs that cost no budget name no VCPU.
-        let done = |row: &super::ThreadRow| {
-            row.jobs > 0 && row.cost.is_none_or(|cost| cost.vcpu == self.vcpu)
-        };
-        outcome.threads.iter().any(done)
-    }
-
-    /// Returns an alarm if no job was done in a run that was long enough for one.
-    pub(super) fn alarm(&self, outcome: &Outcome) -> Option<RaisedAlarm> {
-        let time = outcome.end?.time_ns;
-        let enough = EMPTY.0.max(self.period_ns.saturating_mul(2));
-        let text = format!(
-            "no job on VCPU {} was done in {}: its `job` was never measured; its threads wait for \
-             a period, or the VCPU has no `job`",
-            self.name,
-            human(time)
-        );
-        let is_missing = time >= enough && !self.is_measured(outcome);
-        is_missing.then(|| RaisedAlarm::missing("job-unmeasured", &self.name, text))
-    }
-}
 
 impl PipePromise {
     /// Returns how many messages its reader reported, or the simulator saw if nobody reported.
@@ -117,6 +68,8 @@ impl Assumptions {
         let heard = self.heard.iter().filter(|it| it.done_ns.is_some());
         let heard = heard.filter(|it| !ever(&|life| it.is_measured(life)));
         let heard = heard.map(|it| format!("no message {} at its reader", it.name));
+        let states = self.states.iter().flat_map(|it| it.unmeasured(outcome, names));
+        let jobs = jobs.chain(states);
         let rest = jobs.chain(sockets).chain(messages).chain(heard).chain(usb);
         pipes.chain(unstamped).chain(ended).chain(chains).chain(places).chain(rest).collect()
     }
@@ -129,41 +82,11 @@ mod tests {
     use super::*;
     use diapason_abi::Nanos;
 
-    /// Returns the sample with this many jobs done, after so long.
-    fn ran(jobs: u64, time_ns: u64) -> Outcome {
-        let mut outcome = sample::outcome();
-        outcome.threads[1].jobs = jobs;
-        if jobs == 0 {
-            outcome.threads[1].cost = None;
-        }
-        outcome.end.as_mut().unwrap().time_ns = time_ns;
-        outcome
-    }
-
-    #[test]
-    fn a_job_that_nobody_does_is_not_measured() {
-        let unmeasured = |outcome: &Outcome| assumptions().unmeasured(outcome, &sample::names());
-        assert_eq!(unmeasured(&ran(1, EMPTY.0)), [""; 0]);
-        assert_eq!(unmeasured(&ran(0, 1)), ["no job on VCPU control was done"]);
-        let alarm = |jobs, time: u64| {
-            let found = assumptions().against(&ran(jobs, time), &sample::names());
-            found.into_iter().find(|alarm| alarm.name == "job-unmeasured")
-        };
-        assert_eq!(alarm(1, EMPTY.0), None);
-        assert_eq!(alarm(0, EMPTY.0 - 1), None);
-        let text = alarm(0, EMPTY.0).unwrap().text;
-        assert!(text.starts_with("no job on VCPU control was done in 2.000 s"), "{text}");
-        // A job in an earlier life of the host is one.
-        let mut outcome = ran(1, EMPTY.0);
-        outcome.boot_again();
-        assert_eq!(unmeasured(&outcome), [""; 0]);
-    }
-
     #[test]
     fn a_tuned_pipe_that_nobody_opens_is_not_measured() {
         let mut assumptions = assumptions();
         assumptions.places = vec!["first".into(), "second".into()];
-        let mut outcome = ran(1, EMPTY.0);
+        let mut outcome = sample::outcome();
         let opened = |messages| diapason_pipe::measured::TunedReport {
             place: 1,
             messages,

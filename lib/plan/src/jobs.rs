@@ -14,7 +14,7 @@ use diapason_abi::Nanos;
 use diapason_abi::archive::REPLENISHMENTS_MAX;
 use diapason_analysis::server::{BudgetServer as _, Stream, Supply};
 use diapason_pipe::bill::{Coming, keeps_apart};
-use diapason_system::{Diagnostics, Place, ServerSpec, System};
+use diapason_system::{Diagnostics, Place, ProcessSpec, ServerSpec, System};
 
 /// Steps to a job that is done within the time that its help was counted for.
 const WINDOWS_MAX: usize = 16;
@@ -100,6 +100,16 @@ impl Asked<'_> {
         numbered.filter(move |(_, it)| it.vcpu == Some(number)).map(|(process, _)| process)
     }
 
+    /// Returns the processes that may have threads on a VCPU.
+    fn users(&self, number: u16) -> impl Iterator<Item = u16> {
+        let allowed = self.system.vcpus[usize::from(number)].allowed;
+        let numbered = (0u16..).zip(&self.system.processes);
+        let is_user = move |(process, it): &(u16, &ProcessSpec)| {
+            it.vcpu == Some(number) || allowed >> process & 1 == 1
+        };
+        numbered.filter(is_user).map(|(process, _)| process)
+    }
+
     /// Returns whether one thread has the VCPU for itself.
     fn is_alone(&self, number: u16) -> bool {
         let mut on = self.on(number);
@@ -110,9 +120,8 @@ impl Asked<'_> {
     /// put there.
     fn crowded(&self, number: u16) -> Option<Missing> {
         let vcpu = self.system.vcpus.get(usize::from(number))?;
-        let numbered = self.system.processes.iter().enumerate();
-        let users = numbered.filter(|(process, _)| vcpu.allowed >> process & 1 == 1);
-        let threads: u32 = users.map(|(_, process)| u32::from(process.threads) - 1).sum();
+        let others = |process| u32::from(self.system.processes[usize::from(process)].threads) - 1;
+        let threads: u32 = self.users(number).map(others).sum();
         (self.on(number).next().is_none() && threads != 1).then(|| {
             let what = match threads {
                 0 => format!("no thread can be on `{}`", vcpu.name),
@@ -128,12 +137,12 @@ impl Asked<'_> {
         let supply = Supply::of(&self.core.system, place)?;
         let own = self.on(number).map(|process| is_alone(process, self.system).err());
         let shared = own.flatten().next().or_else(|| self.crowded(number));
-        let locks = self.on(number).flat_map(|process| self.mutexes.lacks(process));
+        let locks = self.users(number).flat_map(|process| self.mutexes.lacks(process));
         let missing: Vec<Missing> = shared.into_iter().chain(locks).collect();
         if !missing.is_empty() {
             return Some(Err(NoJob::Missing(missing)));
         }
-        let shares = self.on(number).any(|process| self.mutexes.shared_by(process).is_some());
+        let shares = self.users(number).any(|process| self.mutexes.shared_by(process).is_some());
         let mut window = supply.sync(declared.work);
         for _ in 0..WINDOWS_MAX {
             let help = if shares { self.mutexes.help(place, window) } else { Nanos::ZERO };

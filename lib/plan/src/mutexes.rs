@@ -11,7 +11,7 @@ use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::inherit::{Budgets, Section, Sharing};
 use diapason_analysis::server::{MainVcpu, PERIOD_MAX, Queue};
 use diapason_costs::KernelTimes;
-use diapason_system::{CriticalSection, SemaphoreKind, System};
+use diapason_system::{CriticalSection, SemaphoreKind, ServedBy, System};
 use std::iter::successors;
 
 /// The VCPUs on which a process may have threads.
@@ -21,6 +21,13 @@ struct Seats {
     mains: Vec<usize>,
     /// The process may have threads on an I/O VCPU, or on one that it makes while it runs.
     elsewhere: bool,
+}
+
+impl Seats {
+    /// Returns whether all threads are on one.
+    const fn is_one(&self) -> bool {
+        self.mains.len() == 1 && !self.elsewhere
+    }
 }
 
 /// The mutexes of a system, and how long each process holds them.
@@ -82,8 +89,7 @@ impl<'a> Mutexes<'a> {
     fn is_shared(&self, mutex: usize) -> bool {
         let mut seats = self.users(mutex).map(|process| &self.seats[process]);
         let Some(first) = seats.next() else { return false };
-        let alone = |seats: &Seats| seats.mains.len() == 1 && !seats.elsewhere;
-        !alone(first) || seats.any(|other| other != first)
+        !first.is_one() || seats.any(|other| other != first)
     }
 
     /// Returns the mutexes of a process that threads on other VCPUs lock, too.
@@ -110,7 +116,7 @@ impl<'a> Mutexes<'a> {
 
     /// Returns everything that is missing to say how long a process may wait for mutexes.
     pub(crate) fn lacks(&self, process: u16) -> Vec<Missing> {
-        let mut missing = Vec::new();
+        let mut missing: Vec<Missing> = self.hidden(process.into()).into_iter().collect();
         let mut needed = self.of(process.into());
         let mut next = 0;
         while let Some(mutex) = needed.get(next).copied() {
@@ -119,6 +125,7 @@ impl<'a> Mutexes<'a> {
                 if self.seats[user].elsewhere {
                     missing.push(self.uncounted(user, mutex));
                 }
+                missing.extend(self.hidden(user));
                 missing.extend(self.unnested(user, mutex));
                 // A mutex that a holder takes inside matters, too, so its owner must say whether.
                 for other in self.of(user) {
@@ -137,6 +144,29 @@ impl<'a> Mutexes<'a> {
             }
         });
         once
+    }
+
+    /// Returns what is missing of a process that may have a mutex without a name, and threads on
+    /// different VCPUs that wait for each other by it. A thread that serves is on those of its
+    /// callers. No section names such a mutex.
+    pub(crate) fn hidden(&self, process: usize) -> Option<Missing> {
+        let described = &self.system.processes[process];
+        let serves = |served: ServedBy| usize::from(served.process) == process;
+        let mut served = self.system.mailboxes.iter().filter_map(|mailbox| mailbox.served);
+        let is_apart = !self.seats[process].is_one() || served.any(serves);
+        (described.threads > 1 && described.semaphores > 0 && is_apart).then(|| {
+            let name = &described.name;
+            (
+                format!(
+                    "`{name}` has threads on different VCPUs and semaphores without a name, and \
+                     no bound counts how long it holds those"
+                ),
+                format!(
+                    "write `semaphores = 0` in `{name}`, and declare each as a `[[semaphore]]` \
+                     with its `[[section]]`"
+                ),
+            )
+        })
     }
 
     /// Returns what a caller of a server leaves out: the server works in the place of the caller,

@@ -24,6 +24,7 @@ pub type Tuned = Vec<Result<(DriverCosts, Option<OutputCosts>), Missing>>;
 pub(crate) fn tuned(plant: &Plant<'_>) -> Tuned {
     let costs = |tpipe: &Tpipe| {
         plant.locks_nothing(tpipe.process)?;
+        plant.mutexes.hidden(tpipe.process.into()).map_or(Ok(()), Err)?;
         plant.locks_nothing(tpipe.server)?;
         Ok((plant.costs(tpipe)?, plant.output_costs(tpipe)?))
     };

@@ -264,3 +264,43 @@ fn help_and_work_fit_one_budget() {
     assert!(found.contains("and its budget does not cover that"), "{found}");
     assert!(found.contains("of it for others that hold its mutexes"), "{found}");
 }
+
+/// Returns a system in which `a` may put its second thread on `v`, where jobs are, and `b` is
+/// below.
+fn moved(more: &str, sections: &str) -> String {
+    let vcpu = "[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\njob = \"300us\"\n";
+    let own = format!("threads = 2\n{more}");
+    let others = task("a", "40ms", "", &own) + &task("b", "20ms", "", "uses = [\"m\"]");
+    vcpu.to_owned() + &others + sections
+}
+
+#[test]
+fn a_job_of_a_thread_that_moves_waits_for_holders_too() {
+    let with = |sections: &str| moved("uses = [\"v\", \"m\"]", sections);
+    let found = refused(&with(""));
+    let title = "a job on `v` has no bound: nothing says how long `b` holds the mutex `m`";
+    assert!(found.contains(title), "{found}");
+    let both = |longest: &str| section("a", "m", "20us", "") + &section("b", "m", longest, "");
+    let [short, long] = ["50us", "150us"].map(|longest| job(&with(&both(longest))));
+    assert_eq!(long.help.0 - short.help.0, 100_000);
+    assert!(short.help.0 > 50_000 && long.done > short.done, "{short:?}, {long:?}");
+}
+
+#[test]
+fn no_bound_counts_a_mutex_without_a_name() {
+    assert_eq!(job(&moved("uses = [\"v\"]", "")).help.0, 0);
+    let title = "`a` has threads on different VCPUs and semaphores without a name";
+    let found = refused(&moved("uses = [\"v\"]\nsemaphores = 1", ""));
+    assert!(found.contains(title) && found.contains("`semaphores = 0` in `a`"), "{found}");
+    // Inside a section of `m`, too, `a` may wait for its own thread.
+    let both = section("a", "m", "20us", "") + &section("b", "m", "20us", "");
+    let holder = |more: &str| {
+        let jobs = task("b", "20ms", "job = \"300us\"", "uses = [\"m\"]");
+        let vcpu = "[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"30ms\"\n";
+        let own = format!("threads = 2\nuses = [\"v\", \"m\"]\n{more}");
+        jobs + vcpu + &task("a", "40ms", "", &own) + &both
+    };
+    assert!(plan(&holder("")).holds(), "{}", refused(&holder("")));
+    let found = refused(&holder("semaphores = 1"));
+    assert!(found.contains("a job on `on-b` has no bound") && found.contains(title), "{found}");
+}

@@ -79,8 +79,12 @@ fn a_server_that_locks_with_others_is_refused() {
 
 /// A job of 1 ms in every 10 ms asks a server, which may lock `m`, too.
 fn asking(locks: bool, sections: &str) -> Plan {
+    plan(&asker(locks, sections))
+}
+
+fn asker(locks: bool, sections: &str) -> String {
     let more = if locks { ", \"m\"" } else { "" };
-    let text = format!(
+    format!(
         "[system]\nname = \"s\"\n\
          [[process]]\nname = \"asks\"\npriority = 1\nvcpu = \"v\"\nuses = [\"box\"{more}]\n\
          [[process]]\nname = \"serves\"\npriority = 1\nuses = [\"box\"{more}]\n\
@@ -88,8 +92,7 @@ fn asking(locks: bool, sections: &str) -> Plan {
          [[vcpu]]\nname = \"v\"\nbudget = \"3ms\"\nperiod = \"10ms\"\njob = \"1ms\"\n\
          [[semaphore]]\nname = \"m\"\n\
          [[mailbox]]\nname = \"box\"\nserver = \"serves\"\n{sections}"
-    );
-    plan(&text)
+    )
 }
 
 fn service(process: &str, longest: &str) -> String {
@@ -111,6 +114,23 @@ fn a_call_waits_for_one_service_of_a_less_urgent_caller() {
     assert_eq!(help(&long) - help(&short), 200_000);
     let found = refused(&asking(false, &service("asks", "100us")));
     let title = "nothing says how long `serves` holds the mutex `box.server`";
+    assert!(found.contains(title), "{found}");
+}
+
+#[test]
+fn a_server_with_two_threads_has_no_mutex_without_a_name() {
+    let services = ["asks", "serves", "other"].map(|who| service(who, "100us")).concat();
+    let with = |more: &str| {
+        let line = "name = \"serves\"\npriority = 1\n";
+        let text = asker(false, &services);
+        assert!(text.contains(line));
+        plan(&text.replace(line, &format!("{line}{more}")))
+    };
+    for more in ["threads = 2\n", "semaphores = 1\n"] {
+        assert!(with(more).holds(), "{}", refused(&with(more)));
+    }
+    let found = refused(&with("threads = 2\nsemaphores = 1\n"));
+    let title = "`serves` has threads on different VCPUs and semaphores without a name";
     assert!(found.contains(title), "{found}");
 }
 

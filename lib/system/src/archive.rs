@@ -407,12 +407,18 @@ fn device_record(device: &crate::DeviceSpec) -> DeviceRecord {
 }
 
 pub(crate) fn vcpu_records(system: &System) -> impl Iterator<Item = VcpuRecord> {
-    (0u16..).zip(&system.vcpus).map(|(number, vcpu)| {
+    let makes = system.processes.iter().any(|process| process.vcpus > 0);
+    (0u16..).zip(&system.vcpus).map(move |(number, vcpu)| {
+        let record = vcpu_record(vcpu);
         // The system was admitted with the most that programs may ask of its tuned pipes.
         let tuned = system.tpipes.iter().find(|tpipe| tpipe.vcpu == number);
-        let (most, least) =
-            tuned.map_or((0, 0), |tpipe| (tpipe.envelope.budget.0, tpipe.envelope.period.0));
-        VcpuRecord { most, least, ..vcpu_record(vcpu) }
+        let (most, least) = match tuned {
+            Some(tpipe) => (tpipe.envelope.budget.0, tpipe.envelope.period.0),
+            // Where programs make VCPUs, bounds hold with all that the kernel admits.
+            None if makes => (0, 0),
+            None => (record.budget, record.period),
+        };
+        VcpuRecord { most, least, ..record }
     })
 }
 

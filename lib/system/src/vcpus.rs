@@ -55,8 +55,21 @@ fn served(
     report: &mut Report,
 ) -> bool {
     duplicates("serves", serves, report);
+    tuned(serves, declared, report);
     let strangers = serves.iter().filter(|name| !is_main(name, declared, names, report));
     strangers.count() == 0
+}
+
+/// Reports a VCPU of a tuned pipe that is served. An I/O VCPU is as urgent as the most urgent one
+/// that it serves, and a closed pipe is the least urgent.
+fn tuned(serves: &[At<String>], declared: &Declared, report: &mut Report) {
+    let all = || (0..declared.tpipes.len()).filter_map(diapason_contract::tuned::names);
+    for name in serves.iter().filter(|name| all().any(|tuned| tuned.vcpu == name.value)) {
+        let title =
+            format!("`{}` is served, and its period changes while the system runs", name.value);
+        let help = "name another VCPU: a thread of the server, or the reader of a `[[pipe]]`";
+        report.push(Problem::new(&name.span, title, help));
+    }
 }
 
 /// Reports a share that is too small for one grant to be of use.

@@ -184,3 +184,20 @@ fn a_place_needs_threads_and_somebody_who_answers() {
     let help = "declare a `[[vcpu]]` named `usb-tune` and add it to its `uses`";
     refused(&unanswered, (BEFORE + 3, 8), title, help);
 }
+
+/// A bill counts the period of whom a bottom half serves, and that of a closed pipe is 20 ms.
+#[test]
+fn no_bottom_half_serves_a_tuned_pipe() {
+    let io = |name: &str| {
+        format!(
+            "[[vcpu]]\nname = \"other\"\nkind = \"io\"\nutilization = \"5%\"\n\
+             interval = \"1ms\"\nserves = [\"{name}\"]\n"
+        )
+    };
+    let place = tpipe("t");
+    let title = "`tpipe0.vcpu` is served, and its period changes while the system runs";
+    let line = BEFORE + place.lines().count() + 6;
+    let help = "name another VCPU: a thread of the server, or the reader of a `[[pipe]]`";
+    refused(&system(&(place.clone() + &io("tpipe0.vcpu"))), (line, 11), title, help);
+    assert!(parse("f", &system(&(place + &io("v")))).is_ok());
+}

@@ -123,6 +123,28 @@ fn vcpus_arrive_in_the_archive() {
     assert_eq!(archive.devices().next().unwrap().interval, 100_000);
 }
 
+/// A plan counts what the description says. If programs may make VCPUs, it counts all that the
+/// kernel admits.
+#[test]
+fn no_program_gets_more_than_the_description_says() {
+    let most = |text: &str| {
+        let bytes = built(&parse("servers.toml", text).unwrap()).unwrap();
+        let archive = Archive::parse(&bytes).unwrap();
+        archive.vcpus().map(|vcpu| (vcpu.most, vcpu.least)).collect::<Vec<_>>()
+    };
+    assert_eq!(most(SERVERS), [(0, 0); 4]);
+    let makes = "vcpus = 2\n";
+    assert!(SERVERS.contains(makes));
+    let system = parse("servers.toml", SERVERS).unwrap();
+    let described = |vcpu: &diapason_system::VcpuSpec| match vcpu.server {
+        ServerSpec::Main { budget_ns, period_ns, .. } => (budget_ns, period_ns),
+        ServerSpec::Io { .. } => (0, 0),
+    };
+    let expected: Vec<(u64, u64)> = system.vcpus.iter().map(described).collect();
+    assert_eq!(most(&SERVERS.replace(makes, "")), expected);
+    assert_eq!(expected[0], (1_000_000, 10_000_000));
+}
+
 #[test]
 fn without_words_about_it_scheduling_is_rate_monotonic_and_exact() {
     let system = parse("s", &with("")).unwrap();

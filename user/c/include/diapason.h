@@ -108,6 +108,7 @@ uint64_t dia_job_wait(void);
 
 int dia_vcpu_open(const char *name, dia_vcpu *vcpu);
 int dia_vcpu_create(uint64_t budget, uint64_t period, bool background, dia_vcpu *vcpu);
+/* Gives a declared one no more than the description says, unless some process may make VCPUs. */
 int dia_vcpu_set(dia_vcpu vcpu, uint64_t budget, uint64_t period);
 int dia_vcpu_delete(dia_vcpu vcpu);
 /* Returns the largest budget that would be admitted at this period. */

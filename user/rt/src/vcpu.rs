@@ -37,10 +37,12 @@ impl Vcpu {
         .map(Vcpu)
     }
 
-    /// Gives the VCPU another budget and period from now on.
+    /// Gives the VCPU another budget and period from now on. A declared one gets no more than the
+    /// description says, unless some process of the core may make VCPUs.
     ///
     /// # Errors
-    /// `Overload` if the core cannot keep that promise: then nothing has changed.
+    /// `Overload` if that is more, or if the core cannot keep that promise: then nothing has
+    /// changed.
     pub fn set(self, budget: Nanos, period: Nanos) -> Result<(), Errno> {
         call3::<{ CallNumber::VcpuSet as u8 }>(self.0, budget.0, period.0).map(drop)
     }

@@ -221,6 +221,36 @@ const CASES: &[Case] = &[
         "a program asks the server of two pipes for something without a pause",
         "28.1 of 8.8 ms late",
     ),
+    Case(
+        "promote",
+        Held,
+        "a program asks for more of its VCPU than the description says",
+        "5.005 of 1.054 ms, \"holds\"",
+    ),
+    Case(
+        "long-section",
+        Told("alarm job-late"),
+        "a section that is longer than declared",
+        "607 of 379 us, \"holds\"",
+    ),
+    Case(
+        "job-often",
+        Told("alarm job-late"),
+        "jobs come more often than `interval` says",
+        "2.004 of 0.879 ms, \"holds\"",
+    ),
+    Case(
+        "job-nobody",
+        Only("job on VCPU"),
+        "a VCPU with a `job` that nobody does, beside a thread with jobs and no VCPU",
+        "holds",
+    ),
+    Case(
+        "tuned-served",
+        Refused("`tpipe0.vcpu` is served, and its period changes"),
+        "a bottom half that serves the VCPU of a closed tuned pipe",
+        "3.011 of 1.683 ms",
+    ),
 ];
 
 /// The answer to a case as it is.

@@ -9,7 +9,7 @@ use diapason_rt::memory::{DmaSegment, KernelCopy, Registers, Segment, allocate};
 use diapason_rt::sync::{Condition, Mutex, Semaphore};
 use diapason_rt::thread::{periodic, spawn, yield_now};
 use diapason_rt::vcpu::Vcpu;
-use diapason_rt::{Errno, Nanos, body, process, state, sys, time};
+use diapason_rt::{Errno, Nanos, body, log, process, state, sys, time};
 
 body!(Listener = listener);
 body!(Worker = worker);
@@ -186,6 +186,18 @@ pub fn retune(pause: Nanos) -> Result<(), Errno> {
         for vcpu in made.into_iter().flatten() {
             vcpu.delete()?;
         }
+    }
+}
+
+/// Asks for more of its own VCPU, which is called `rude.vcpu`, than the description says, and uses
+/// that up all the time.
+#[inline(never)]
+pub fn promote(budget: Nanos, period: Nanos) -> Result<(), Errno> {
+    if Vcpu::open("rude.vcpu")?.set(budget, period).is_err() {
+        log!("it has what it had");
+    }
+    loop {
+        time::burn(period);
     }
 }
 

@@ -55,6 +55,7 @@ fn main(Arguments([behaviour, a, b, c]): Arguments) {
         19 => calls::ask(us(a)),
         20 => calls::retune(us(a)),
         21 => calls::pester(us(a)),
+        22 => calls::promote(us(a), us(b)),
         _ => Ok(()),
     };
     if let Err(errno) = result {
