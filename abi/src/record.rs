@@ -137,6 +137,8 @@ records! {
     /// Leaks by speculation: whether the processor says anything about them, and its register
     /// `IA32_ARCH_CAPABILITIES`.
     Speculation = 38 ("known", "bits"),
+    /// The run is over, and this core of the host says nothing any more: it has stopped.
+    CoreStopped = 39 ("core"),
 }
 
 /// How far the machine confines the PCI devices of a description. Everything but the first two

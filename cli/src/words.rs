@@ -104,6 +104,7 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
             word(1),
             word(2)
         ),
+        Record::CoreStopped => stopped_core(word(0)),
         Record::ReportLost => {
             format!("a fault report about process {} was lost", process(0))
         }
@@ -390,6 +391,12 @@ pub fn stray(device: &str, stray: &Stray) -> String {
 #[must_use]
 pub fn panic_text(file: u64, line: u64) -> String {
     format!("KERNEL PANIC in the source file with hash {file:#x}, line {line}")
+}
+
+/// A core that did not say how its run ended.
+#[must_use]
+pub fn stopped_core(core: u64) -> String {
+    format!("core {core} has stopped without a word")
 }
 
 /// Returns why a program or an archive was refused.

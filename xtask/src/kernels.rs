@@ -73,19 +73,19 @@ const COUNTED: [Counted; 3] = [
         name: "threads, mutexes, semaphores, sleep, faults",
         needs: these(&FEW).with(Facility::Semaphores),
         target: 13 * 1024,
-        ratchet: 26_632,
+        ratchet: 26_696,
     },
     Counted {
         name: "EMERALDS' services without VCPUs",
         needs: BUDGETED.without(these(&OF_VCPUS).with(Facility::Vcpus)),
         target: 24 * 1024,
-        ratchet: 43_952,
+        ratchet: 44_000,
     },
     Counted {
         name: "EMERALDS' services with VCPUs",
         needs: BUDGETED,
         target: 30 * 1024,
-        ratchet: 69_249,
+        ratchet: 69_313,
     },
 ];
 

@@ -228,10 +228,11 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// and back takes 100 instructions less, and a decision 20. An IOMMU for several cores took 210
 /// bytes: its interrupt has a vector besides that of doorbells, and is passed on to the core of the
 /// device. Its tables for all cores and the way back from an x2APIC took 1,520 of boot, and the
-/// words of a locked one 60 of a screen.
-const RESIDENT_BYTES_RATCHET: u64 = 79_961;
+/// words of a locked one 60 of a screen. The end of a run in which a core stopped without a word
+/// took 176 bytes, and 46 of a screen.
+const RESIDENT_BYTES_RATCHET: u64 = 80_137;
 const BOOT_BYTES_RATCHET: u64 = 42_309;
-const SCREEN_BYTES_RATCHET: u64 = 9_839;
+const SCREEN_BYTES_RATCHET: u64 = 9_885;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {

@@ -288,6 +288,7 @@ impl Outcome {
             Record::KernelFault => {
                 self.panic = Some(format!("exception {} at {:#x} in the kernel", w[0], w[3]));
             }
+            Record::CoreStopped => self.panic = Some(words::stopped_core(w[0])),
             Record::Recorded => self.note_recorded(w[0], w[1]),
             Record::ConsoleLost if w[0] > 0 => {
                 self.losses.push(format!("{} records of its own", w[0]));

@@ -8,7 +8,7 @@
 //! for each process, its lines that find none.
 
 use crate::kept::Kept;
-use crate::seat::Turn;
+use crate::seat::{Hall, Turn};
 use crate::{cpu, screen, seat};
 use diapason_abi::PROCESSES_MAX;
 use diapason_abi::record::{Record, shown};
@@ -275,14 +275,25 @@ impl Console {
         true
     }
 
-    /// Writes out everything that waits. If the port takes nothing for too long, it gets nothing
-    /// more: a machine whose port is broken must boot and end all the same.
-    pub fn flush(&mut self) {
-        let (mut sent, mut looks) = (self.sent, 0);
-        while self.drain() {
+    /// Writes out everything that waits. If the port takes nothing for too long, another core has
+    /// stopped in its turn, or the port gets nothing more: a machine whose port is broken must boot
+    /// and end all the same.
+    #[inline(never)]
+    fn flush(&mut self) {
+        let (hall, mut sent, mut looks) = (seat::hall(), self.sent, 0);
+        loop {
+            if let Some(hall) = hall {
+                hall.show_life();
+            }
+            if !self.drain() {
+                return;
+            }
             looks = if self.sent == sent { looks + 1 } else { 0 };
             sent = self.sent;
-            self.mute |= looks == PATIENCE;
+            if looks == PATIENCE {
+                self.mute = !hall.is_some_and(Hall::end_turn_at_port);
+                looks = 0;
+            }
         }
     }
 
@@ -295,6 +306,12 @@ impl Console {
     pub fn lines_lost(&self, process: usize) -> u64 {
         self.talkers.get(process).map_or(0, |talker| talker.lost)
     }
+}
+
+/// Writes out everything that waits: at the end.
+#[inline(always)]
+pub fn write_out() {
+    alone(|console| console.flush());
 }
 
 /// Says a record and writes it out at once: for boot, the end, and panics. Waiting entries go out
@@ -344,7 +361,7 @@ pub fn close() -> bool {
         && alone(|console| {
             // The process that takes lines is on the first core.
             let takes = console.kept.says(RunState::Ended);
-            console.closed = takes & (seat::seat().core == 0);
+            console.closed = takes && seat::seat().core == 0;
             if console.closed {
                 // A ring that is full takes nothing.
                 console.head = console.tail + RING;

@@ -1,6 +1,6 @@
 //! The kernel's last words: a panic, an exception in the kernel, and the way out.
 
-use crate::console::{announce, console};
+use crate::console::{announce, write_out};
 use crate::{cpu, screen, seat};
 use core::panic::PanicInfo;
 use diapason_abi::Key;
@@ -35,11 +35,27 @@ fn tell_banks() {
     }
 }
 
-/// Writes out what is left and stops the machine.
+/// Writes out what is left, waits until the run is over on all cores, and stops the machine.
+pub fn rest(status: u8) -> ! {
+    if !matches!(status, exit::FINISHED | exit::HALTED) {
+        leave(status);
+    }
+    write_out();
+    let Some(core) = seat::gather(status == exit::FINISHED) else { halt(status) };
+    announce(Record::CoreStopped, &[core]);
+    leave(exit::PANIC)
+}
+
+/// Writes out what is left of a run that went wrong, and stops the machine.
 pub fn leave(status: u8) -> ! {
-    // SAFETY: nothing else runs on the core; the reference ends with the statement.
-    unsafe { console() }.flush();
-    seat::rest(status);
+    write_out();
+    seat::end_others(status);
+    halt(status)
+}
+
+/// Shows the verdict and stops the machine.
+#[inline(never)]
+fn halt(status: u8) -> ! {
     if screen::is_open() {
         screen::end(status);
     }
@@ -66,10 +82,7 @@ extern "C" fn on_kernel_fault(vector: u64, error: u64, instruction: u64) -> ! {
     if vector == NMI
         && let Some(status) = seat::ended_by_another()
     {
-        if screen::is_open() {
-            screen::end(status);
-        }
-        cpu::stop();
+        halt(status);
     }
     announce(Record::KernelFault, &[vector, error, cpu::fault_address(), instruction]);
     leave(exit::PANIC)

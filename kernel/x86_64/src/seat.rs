@@ -15,7 +15,6 @@ use core::cell::UnsafeCell;
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use diapason_abi::archive::{BELLS_MAX, CORES_MAX, DeviceRecord, Location, TABLE_MAX};
-use diapason_abi::record::exit;
 use diapason_abi::results;
 use diapason_abi::served::Facility;
 use diapason_core::{Cause, SERVED};
@@ -35,6 +34,8 @@ pub struct Hall {
     open: AtomicBool,
     /// The status with which the first core ended whose run went wrong; 0 before.
     broken: AtomicU8,
+    /// The counter when a core last showed that it lives, with its last words.
+    alive: AtomicU64,
     pub members: [Member; CORES_MAX],
     /// The segments that several cores use.
     pub commons: [Common; TABLE_MAX as usize],
@@ -65,6 +66,10 @@ impl Member {
         self.rung.load(Ordering::Acquire) & !self.held.load(Ordering::Relaxed)
     }
 }
+
+/// If no core shows life for so long at the end of a run, those that did not end have stopped: 14 s
+/// at 5 GHz. A core that speaks shows it all the time.
+const SILENCE: u64 = 1 << 36;
 
 /// How far a core has come. It has not started before.
 pub const ALIVE: u8 = 1;
@@ -166,29 +171,60 @@ pub fn await_opening() {
     }
 }
 
-/// The run is over on this core. If it went well, the first core waits for the others, and no
-/// other core comes back from here. A run that went wrong ends the others at once.
-pub fn rest(status: u8) {
-    let Some(hall) = hall() else { return };
-    let Seat { core, cores, .. } = seat();
-    if !matches!(status, exit::FINISHED | exit::HALTED) {
-        if hall.broken.swap(status, Ordering::AcqRel) != 0 {
-            cpu::stop();
-        }
-        for (_, member) in hall.members.iter().enumerate().filter(|(at, _)| *at != core.into()) {
-            if member.state.load(Ordering::Relaxed) >= ALIVE {
-                send_command(member.apic.load(Ordering::Relaxed), NMI);
+impl Hall {
+    /// This core lives, and says its last words.
+    #[inline(always)]
+    pub fn show_life(&self) {
+        self.alive.store(cpu::counter(), Ordering::Relaxed);
+    }
+
+    /// Waits until the run is over on another core. False: that core has stopped without a word.
+    #[inline(always)]
+    fn sees_end(&self, core: u8, is_timed: bool) -> bool {
+        while self.members[core as usize & 7].state.load(Ordering::Acquire) != ENDED {
+            let silent = cpu::counter() > self.alive.load(Ordering::Relaxed) + SILENCE;
+            // Without a horizon this core is here because it has nothing to do. Others may have.
+            if silent && is_timed {
+                return false;
             }
         }
-        return;
+        true
     }
+
+    /// Takes the turn at the serial port from a core that has it for too long, so it has stopped.
+    /// False: no core has it.
+    #[inline(always)]
+    pub fn end_turn_at_port(&self) -> bool {
+        self.port.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// The run is over on this core, and went well: its console is written out. The first core waits
+/// for the others, and no other core comes back from here. `Some`: this core has stopped without a
+/// word.
+#[inline(always)]
+pub fn gather(is_timed: bool) -> Option<u64> {
+    let hall = hall()?;
+    let Seat { core, cores, .. } = seat();
     hall.members[core as usize & 7].state.store(ENDED, Ordering::Release);
     if core > 0 {
         cpu::stop();
     }
-    for member in hall.members.iter().take(cores.into()) {
-        while member.state.load(Ordering::Acquire) != ENDED {
-            spin_loop();
+    (1..cores).find(|other| !hall.sees_end(*other, is_timed)).map(u64::from)
+}
+
+/// The run went wrong on this core: it ends the others at once. If another core was first, this one
+/// does not come back from here.
+#[inline(always)]
+pub fn end_others(status: u8) {
+    let Some(hall) = hall() else { return };
+    if hall.broken.swap(status, Ordering::AcqRel) != 0 {
+        cpu::stop();
+    }
+    let own = usize::from(seat().core);
+    for (_, member) in hall.members.iter().enumerate().filter(|(at, _)| *at != own) {
+        if member.state.load(Ordering::Relaxed) >= ALIVE {
+            send_command(member.apic.load(Ordering::Relaxed), NMI);
         }
     }
 }
@@ -263,5 +299,5 @@ impl Metal {
 /// Returns this core, as the others see it.
 #[inline(always)]
 pub fn own() -> Option<&'static Member> {
-    hall()?.members.get(seat().core as usize)
+    Some(&hall()?.members[seat().core as usize & 7])
 }

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::console::{self, Console, announce, console};
 use crate::context::Context;
 use crate::cpu;
-use crate::fatal::leave;
+use crate::fatal::rest;
 use crate::machine::{Metal, Unobserved};
 use crate::percpu::shell;
 use crate::tables::{FIRST_DEVICE, FIRST_INTERRUPT, TIMER};
@@ -93,7 +93,7 @@ extern "C" fn on_idle() {
         }
     }
     if console::is_taken() {
-        leave(exit::FINISHED);
+        rest(exit::FINISHED);
     }
 }
 
@@ -462,10 +462,10 @@ impl Shell {
     /// The run is over: say how it went, and stop.
     pub fn finish(&mut self, status: u8) -> ! {
         if console::is_closed() {
-            leave(exit::FINISHED);
+            rest(exit::FINISHED);
         }
         self.conclusion();
-        leave(status)
+        rest(status)
     }
 
     /// The horizon was reached. If a process still has lines of the console to take, the system
@@ -474,11 +474,11 @@ impl Shell {
     #[inline(never)]
     fn end(&mut self) {
         if console::is_closed() {
-            leave(exit::FINISHED);
+            rest(exit::FINISHED);
         }
         self.conclusion();
         if !console::close() {
-            leave(exit::FINISHED);
+            rest(exit::FINISHED);
         }
         self.horizon = self.clock.now() + GRACE;
     }

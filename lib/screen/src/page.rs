@@ -135,6 +135,7 @@ impl<'a> Page<'a> {
                 line.say(&words::EXCEPTION).number(word(0)).say(&words::AT).hex(word(3));
                 line.say(&words::ADDRESS).hex(word(2));
             }
+            Record::CoreStopped => _ = line.say(&words::CORE_STOPPED).number(word(0)),
             Record::MachineCheck => {
                 line.say(&words::HARDWARE).number(word(0)).say(&words::STATUS).hex(word(1));
                 line.say(&words::ADDRESS).hex(word(2));

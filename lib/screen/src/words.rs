@@ -65,6 +65,7 @@ words! {
     ADDRESS = ", address ";
     HARDWARE = "Broken hardware: bank ";
     STATUS = ", status ";
+    CORE_STOPPED = "Stopped: core ";
     MORE = "... and more, without room here";
     NUMBER = "#";
 }

@@ -106,13 +106,14 @@ fn a_run_that_holds_says_so_with_what_was_measured() {
 
 #[test]
 fn every_problem_breaks_the_verdict_and_has_its_line() {
-    let cases: [(Record, &[u64], &str); 7] = [
+    let cases: [(Record, &[u64], &str); 8] = [
         (Record::Thread, &[1, 2, 0, 0, 3, 2, 9, 0], "Deadlines missed by radio.2: 2"),
         (Record::Process, &[0, 2, 1, 0, 0], "Faults of brakes, which may not fault: 1"),
         (Record::Process, &[7, 2, 1, 0, 0], "Faults of #7, which may not fault: 1"),
         (Record::Refused, &[0, 7], "Program refused, of process brakes:"),
         (Record::LinesLost, &[1, 5], "Lines lost of process radio: 5"),
         (Record::ConsoleLost, &[9], "Records that found no room on the console: 9"),
+        (Record::CoreStopped, &[1], "Stopped: core 1"),
         (Record::MachineCheck, &[1, 2, 3], "Broken hardware: bank 1, status 0x2, address 0x3"),
     ];
     for (record, words, sentence) in cases {

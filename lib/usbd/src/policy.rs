@@ -67,9 +67,27 @@ pub fn limits(services: usize, own: usize, shared: usize, interfaces: usize) -> 
         // Two of each transfer, one of each port, and a few more.
         events: (2 * transfers + 40).next_power_of_two(),
         ports: 30,
-        scratchpads: 32,
+        scratchpads: 64,
         configuration: CONFIGURATION as u16,
         windows: shared as u8 + 1,
         watch: Nanos::from_millis(100),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of the segment for rings in every description.
+    const RINGS: u64 = 512 << 10;
+
+    #[test]
+    fn the_usual_segment_has_room_for_scratchpads_and_eight_services() {
+        for (services, interfaces) in [(1, 0), (6, 1), (8, 2)] {
+            let limits = limits(services, services, services, interfaces);
+            assert!(limits.check().is_ok() && limits.scratchpads == 64);
+            let bytes = limits.window_bytes();
+            assert!(bytes <= RINGS, "{services} services, {interfaces} interfaces: {bytes}");
+        }
     }
 }

@@ -24,6 +24,7 @@ mod in_step;
 mod inflicted;
 mod intruder;
 mod joined;
+mod missing;
 mod modes;
 pub mod observed;
 mod paths;
@@ -189,7 +190,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// Returns the tests by topic.
-fn topics() -> [&'static [QemuTest]; 22] {
+fn topics() -> [&'static [QemuTest]; 23] {
     [
         alarms::TESTS,
         chains::TESTS,
@@ -202,6 +203,7 @@ fn topics() -> [&'static [QemuTest]; 22] {
         flood::TESTS,
         inflicted::TESTS,
         intruder::TESTS,
+        missing::TESTS,
         modes::TESTS,
         paths::TESTS,
         sources::TESTS,

@@ -8,12 +8,15 @@ use crate::tally::Tally;
 use diapason::console::Splitter;
 use diapason::describe::cores_changed;
 use diapason::hardware::{Firmware, Inserted, Medium};
+use diapason::image::Image;
+use diapason::linkage::Linkage;
 use diapason::metal::Built;
 use diapason::outcome::{Outcome, RunVerdict};
 use diapason::qemu::{MachineEnding, RunFolder};
 use diapason::session::{FinishedRun, Session};
-use diapason::tools::QEMU;
+use diapason::tools::{GDB, QEMU};
 use diapason::{Failure, Workspace, stick};
+use diapason_abi::record::Record;
 use diapason_redir::CONTROLLER;
 use diapason_screen::font::{COLUMNS, FIRST, LAST, ROWS, shape};
 use diapason_screen::frame::{CELL_HEIGHT, CELL_WIDTH};
@@ -41,6 +44,9 @@ struct Case {
     damage: fn(&mut [u8]),
     /// Done to the image.
     cut: fn(&mut Vec<u8>),
+    /// The second core stops without a word when it calls these functions of the kernel, one after
+    /// the other. None: it goes on.
+    stops_in: &'static [&'static str],
     /// The loader says it, in text.
     by_loader: bool,
     says: &'static [&'static str],
@@ -57,6 +63,7 @@ const BIOS: Case = Case {
     shift: 0,
     damage: |_| {},
     cut: |_| {},
+    stops_in: &[],
     by_loader: false,
     says: &["HOLDS: every promise was kept.", "DIAPASON  engine", "controller.0: ", " 0 skipped"],
 };
@@ -64,7 +71,17 @@ const BIOS: Case = Case {
 /// A PC that need not be fast, as nothing holds on it.
 const SLOW: Case = Case { shift: 3, ..BIOS };
 
-const CASES: [Case; 11] = [
+/// A PC with a core that stops while it runs.
+const STOPS: Case = Case {
+    name: "has a core that stops while it runs",
+    system: "examples/two-cores.toml",
+    cores: 2,
+    stops_in: &["on_trap"],
+    says: &["STOPPED: ", "Stopped: core 1"],
+    ..SLOW
+};
+
+const CASES: [Case; 14] = [
     BIOS,
     Case {
         name: "holds, from a stick by UEFI",
@@ -96,6 +113,12 @@ const CASES: [Case; 11] = [
         says: &["BROKEN: ", "The process that supervises the others faulted."],
         ..SLOW
     },
+    STOPS,
+    Case {
+        name: "has a core that stops while it has the serial port",
+        stops_in: &["on_trap", "Console4take"],
+        ..STOPS
+    },
     Case {
         name: "lacks its USB controller",
         system: "tests/systems/usb-qemu.toml",
@@ -107,6 +130,12 @@ const CASES: [Case; 11] = [
         system: "tests/systems/large.toml",
         memory: "64M",
         says: &["NOTHING STARTS.", "too little memory", "Memory: 160 MiB needed, 6"],
+        ..SLOW
+    },
+    Case {
+        name: "lacks a processor",
+        system: "examples/two-cores.toml",
+        says: &["NOTHING STARTS.", "the machine has too few processors for the cores"],
         ..SLOW
     },
     Case {
@@ -150,6 +179,9 @@ const VERDICTS: [&str; 7] =
 /// The line of the verdict.
 const STATE: usize = 2;
 const SERIAL: &str = "serial";
+/// Where the emulator waits for a debugger, and how long it may take until it does.
+const DEBUGGER: &str = "debugger";
+const LISTENS_WITHIN: u32 = 120;
 
 /// Runs the tests whose names contain `part`.
 pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
@@ -187,7 +219,7 @@ impl Case {
         let mut image = fs::read(&file).map_err(broken)?;
         (self.cut)(&mut image);
         fs::write(&file, image).map_err(broken)?;
-        let lines = self.watch(&folder, file)?;
+        let lines = self.watch(&folder, file, &built.kernel)?;
         lines.iter().filter(|line| !line.is_empty()).for_each(|line| println!("| {line}"));
         let verdict = self.verdict(&lines);
         for sentence in self.says {
@@ -197,6 +229,9 @@ impl Case {
         }
         if !verdict.starts_with(self.says[0]) {
             return Err(format!("the verdict is {verdict:?}"));
+        }
+        if !self.stops_in.is_empty() {
+            told_of_core(&folder)?;
         }
         // The screen says no verdict on a host with several cores that end well.
         let agrees = || agree(&sessions[0], &folder, &verdict);
@@ -214,7 +249,12 @@ impl Case {
     }
 
     /// Returns the lines of the screen when there is a verdict.
-    fn watch(&self, folder: &RunFolder, file: std::path::PathBuf) -> Result<Vec<String>, String> {
+    fn watch(
+        &self,
+        folder: &RunFolder,
+        file: std::path::PathBuf,
+        kernel: &Path,
+    ) -> Result<Vec<String>, String> {
         let image = Inserted { file, medium: self.medium, firmware: self.firmware };
         let mut command = Command::new(QEMU.program);
         command.current_dir(folder.path());
@@ -228,8 +268,14 @@ impl Case {
             command.args(["-device", &format!("qemu-xhci,id={CONTROLLER}")]);
         }
         command.args(image.options(folder.path(), 1).map_err(said)?);
+        if !self.stops_in.is_empty() {
+            command.args(["-S", "-gdb", &format!("unix:{DEBUGGER},server=on,wait=off")]);
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let mut machine = Machine(command.spawn().map_err(broken)?);
+        if !self.stops_in.is_empty() {
+            stop_core(folder.path(), kernel, self.stops_in)?;
+        }
         let mut before = Vec::new();
         for number in 0..LOOKS_MAX {
             std::thread::sleep(LOOK);
@@ -247,6 +293,48 @@ impl Case {
         }
         Err(format!("no verdict; the screen says:\n{}", before.join("\n")))
     }
+}
+
+/// Lets the machine go until its second core has called each of these functions of the kernel, and
+/// has it end there: interrupts off, for good.
+fn stop_core(folder: &Path, kernel: &Path, functions: &[&str]) -> Result<(), String> {
+    /// The instructions `cli`, `hlt`, and a jump back to them, of which the kernel has some.
+    const END: &str = "0xfa, 0xf4, 0xeb, 0xfc";
+    let listens = || folder.join(DEBUGGER).exists();
+    for _ in (0..LISTENS_WITHIN).take_while(|_| !listens()) {
+        std::thread::sleep(LOOK);
+    }
+    let linkage = Linkage::read(&Image::read(kernel).map_err(said)?);
+    let text = |name| linkage.symbol(name).ok_or(format!("the kernel has no {name}"));
+    let [start, end] = [text("__text_start")?, text("__text_end")?];
+    let mut script = format!("target remote {DEBUGGER}\n");
+    for name in functions {
+        let mut functions = linkage.functions.iter();
+        let function = functions.find(|function| function.name.contains(name));
+        let function = function.ok_or(format!("the kernel has no {name}"))?;
+        let address = function.at.start;
+        script += &format!("delete\nhbreak *{address:#x} thread 2\ncontinue\n");
+    }
+    script += &format!("find /b {start:#x}, {end:#x}, {END}\nset $pc = $_\n");
+    script += "printf \"stopped at %#lx\\n\", $pc\ndelete\ndetach\n";
+    let file = folder.join("stop.gdb");
+    fs::write(&file, script).map_err(broken)?;
+    let mut debugger = Command::new("timeout");
+    debugger.args(["400", GDB.program, "-q", "-nx", "-batch", "-ex", "set confirm off"]);
+    debugger.arg(kernel).arg("-x").arg(file).current_dir(folder).stdin(Stdio::null());
+    let output = debugger.output().map_err(broken)?;
+    let words = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let stopped = words.lines().any(|line| line.starts_with("stopped at "));
+    if stopped { Ok(()) } else { Err(format!("the debugger did not stop the core: {words}")) }
+}
+
+/// Checks that the serial port says which core stopped, too.
+fn told_of_core(folder: &RunFolder) -> Result<(), String> {
+    let serial = fs::read(folder.path().join(SERIAL)).map_err(broken)?;
+    let serial = String::from_utf8_lossy(&serial).into_owned();
+    let record = format!("~{:x} 1", Record::CoreStopped as u64);
+    let is_told = serial.lines().any(|line| line.ends_with(&record));
+    if is_told { Ok(()) } else { Err(format!("the serial port does not say {record}:\n{serial}")) }
 }
 
 /// An emulator that ends with its value.

@@ -18,7 +18,7 @@ const END: &str = "__boot_end";
 /// The end of what stays only on a machine with a screen, and begins where boot ends.
 const SCREEN_END: &str = "__screen_end";
 /// In the names of the functions that look whether there is a screen before they call its code.
-const LOOKING: [&str; 3] = ["7console8announce", "5fatal5leave", "on_kernel_fault"];
+const LOOKING: [&str; 2] = ["7console8announce", "5fatal4halt"];
 /// The end of the code that stays, which begins where boot ends or later.
 const TEXT: (&str, &str) = ("__text_start", "__text_end");
 /// In the name of the function that boot goes on with.

@@ -47,7 +47,7 @@ impl Default for Limits {
             interrupters: 4,
             events: 256,
             ports: 16,
-            scratchpads: 32,
+            scratchpads: 64,
             configuration: 1024,
             windows: 8,
             watch: Nanos::from_millis(100),

@@ -57,7 +57,7 @@ fn wait(machine: &mut Machine, transfer: TransferId) -> (TransferOutcome, u32) {
 fn bytes_come_back_as_they_went_at_every_speed_and_with_every_kind_of_context() {
     let special = Config {
         large_contexts: true,
-        scratchpads: 7,
+        scratchpads: 64,
         port_power: true,
         firmware: true,
         ..Config::default()
