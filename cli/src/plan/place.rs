@@ -51,9 +51,10 @@ pub(super) fn place(request: &PlanRequest) -> Result<u8, Failure> {
     let (least, most) = request.cores.map_or((1, CORES_MAX), |cores| (cores.into(), cores.into()));
     if least > count {
         return Err(Failure::Input(format!(
-            "error: {} has {count} groups of processes, and {least} cores need as many\n\
+            "error: {} has {count} {} of processes, and {least} cores need as many\n\
              help: write `--cores {count}`, or less",
-            path.display()
+            path.display(),
+            if count == 1 { "group" } else { "groups" }
         )));
     }
     for cores in least..=most.min(count) {

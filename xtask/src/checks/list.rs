@@ -136,7 +136,7 @@ pub(crate) const CHECKS: [Check; 25] = [
                  than 2,000 sliding windows of each of 50 random systems",
         proofs: &[
             Step("simulator: no call takes a neighbour's budget"),
-            Step("simulator: no call takes a neighbour's budget in any window"),
+            Step("simulator: in no window a call takes a neighbour's budget"),
             Step("QEMU: no call takes a neighbour's budget"),
         ],
         asked: &[],

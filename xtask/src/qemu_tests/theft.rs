@@ -89,7 +89,7 @@ type Test = fn(&Stage<'_>) -> Result<(), String>;
 const TESTS: [(&str, Test); 3] = [
     ("simulator: no call takes a neighbour's budget", simulated),
     ("QEMU: no call takes a neighbour's budget", booted),
-    ("simulator: no call takes a neighbour's budget in any window", windows::simulated),
+    ("simulator: in no window a call takes a neighbour's budget", windows::simulated),
 ];
 
 /// Runs the tests, if their names contain `part`.
