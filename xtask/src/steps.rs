@@ -229,10 +229,11 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// bytes: its interrupt has a vector besides that of doorbells, and is passed on to the core of the
 /// device. Its tables for all cores and the way back from an x2APIC took 1,520 of boot, and the
 /// words of a locked one 60 of a screen. The end of a run in which a core stopped without a word
-/// took 176 bytes, and 46 of a screen.
+/// took 176 bytes, and 46 of a screen. To ask for no-execute took 64 of boot, and its words 71 of a
+/// screen.
 const RESIDENT_BYTES_RATCHET: u64 = 80_137;
-const BOOT_BYTES_RATCHET: u64 = 42_309;
-const SCREEN_BYTES_RATCHET: u64 = 9_885;
+const BOOT_BYTES_RATCHET: u64 = 42_373;
+const SCREEN_BYTES_RATCHET: u64 = 9_956;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {

@@ -133,6 +133,8 @@ refusals! {
     Apic = 22, "the processor has no local APIC, or firmware switched it off";
     /// The machine: the registers of its local APIC cannot be put into memory.
     X2Apic = 23, "firmware has locked the processor's local APIC in the mode x2APIC";
+    /// The machine: data of programs could be executed.
+    NoExecute = 24, "the processor has no no-execute (NX, XD), or firmware switched it off";
 }
 
 /// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.

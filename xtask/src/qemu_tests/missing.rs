@@ -34,7 +34,8 @@ pub const TESTS: &[QemuTest] = &[
     lacks("a PC lacks system management", machine("q35,smm=off"), holds),
     lacks("a PC lacks global pages, and numbers of spaces", cpu("max,-pge,-pcid"), holds),
     lacks("a PC lacks guards of user pages", cpu("max,-smep,-smap,-umip"), holds),
-    lacks("a PC lacks a local APIC", cpu("max,-apic"), no_apic),
+    lacks("a PC lacks a local APIC", cpu("max,-apic"), |boots| refused(boots, Refusal::Apic)),
+    lacks("a PC lacks no-execute", cpu("max,-nx"), |boots| refused(boots, Refusal::NoExecute)),
 ];
 
 /// The system ran to its end, and every promise was kept.
@@ -46,9 +47,10 @@ fn holds(boots: &[Observed]) -> Result<(), String> {
     if jobs == 0 { Err("it did nothing".into()) } else { Ok(()) }
 }
 
-fn no_apic(boots: &[Observed]) -> Result<(), String> {
+/// Nothing started, and this reason was said.
+fn refused(boots: &[Observed], reason: Refusal) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     let said = boot.run.outcome.panic.as_deref().unwrap_or_default();
-    let right = boot.run.ending == MachineEnding::NoArchive && said == Refusal::Apic.text();
+    let right = boot.run.ending == MachineEnding::NoArchive && said == reason.text();
     if right { Ok(()) } else { Err(format!("{:?}: it said `{said}`", boot.run.ending)) }
 }

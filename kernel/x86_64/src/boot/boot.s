@@ -61,6 +61,16 @@ pvh_entry:
 3:  cmp ecx, 2048
     jne 2b
 
+    # Whether the processor has no-execute, as the bit by which it is switched on. Without it the
+    # kernel can say so, if nobody switches it on.
+    mov ebp, ebx
+    mov eax, 0x80000001
+    cpuid
+    mov ebx, ebp
+    shr edx, 9
+    and edx, 0x800
+    mov ebp, edx
+
     # PAE and global pages, and nothing that the loader may have left on: whatever else a program
     # could use would be state that nobody saves. Then long mode with no-execute and system calls,
     # then paging.
@@ -70,7 +80,8 @@ pvh_entry:
     mov cr3, eax
     mov ecx, 0xc0000080
     rdmsr
-    or eax, 0x901
+    or eax, 0x101
+    or eax, ebp
     wrmsr
     mov eax, cr0
     # Paging; honour read-only pages; report x87 errors and (where asked) misalignment by trap.

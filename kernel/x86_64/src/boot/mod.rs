@@ -153,9 +153,12 @@ fn protect() -> u64 {
     let [_, extended, more, told] = cpu::identify(7);
     let tells = told & TELLS != 0;
     let [_, _, _, amd] = cpu::identify(0x8000_0001);
+    if amd >> 20 & 1 == 0 {
+        refuse(Refusal::NoExecute);
+    }
     let [_, _, _, power] = cpu::identify(0x8000_0007);
     let found = [
-        (Protection::NoExecute, amd >> 20 & 1, 0),
+        (Protection::NoExecute, 1, 0),
         (Protection::Smep, extended >> 7 & 1, 1 << 20),
         (Protection::Smap, extended >> 20 & 1, 1 << 21),
         (Protection::Umip, more >> 2 & 1, 1 << 11),
