@@ -22,7 +22,7 @@ const WINDOWS: usize = 2_000;
 const PERIODS: u64 = 1_050;
 /// The system has begun by then.
 const BEGIN: Nanos = Nanos::from_millis(50);
-/// The system is drawn from these ranges, in us.
+/// Budgets and periods are drawn from these ranges, in us.
 const BUDGETS: (u64, u64) = (300, 2_000);
 const PERIODS_US: (u64, u64) = (5_000, 12_000);
 
@@ -80,7 +80,8 @@ fn supply(times: &[(u64, u64)], length: u64, (begin, end): (u64, u64)) -> Supply
     supply
 }
 
-/// One random system: who does not wait, and who is beside it.
+/// One random system: budget and period of a program that never waits and of its neighbour, and
+/// how the neighbour misbehaves.
 #[derive(Clone, Copy)]
 struct Drawn {
     own: (u64, u64),
@@ -166,7 +167,8 @@ impl std::fmt::Display for Drawn {
 /// The arguments of `rude` by which it computes for ever.
 const NEVER_WAITS: [u64; 4] = [0, 0, 0, 0];
 
-/// The rest of the time is used by another one, so that no budget is replaced by it.
+/// A process that uses the rest of the time. Without it, a program would run in the background
+/// instead, and hide that its budget was cut.
 const BACKGROUND: &str =
     "\n[[process]]\nname = \"background\"\nprogram = \"rude\"\npriority = 60\n";
 
