@@ -18,8 +18,8 @@ pub const OVMF: Tool = Tool { program: "/usr/share/OVMF/OVMF_CODE_4M.fd", packag
 const VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 /// The variables of one run, in its folder.
 const OWN_VARIABLES: &str = "variables.fd";
-/// A TPM, as PCs with UEFI have one. Without it OVMF waits 5 s, because QEMU reads zero where the
-/// TPM would be.
+/// A TPM, as PCs with UEFI have one. Without it OVMF waits for some seconds of QEMU's clock,
+/// because QEMU reads zero in its place.
 pub const SWTPM: Tool = Tool { program: "swtpm", package: "swtpm" };
 /// The socket of the TPM of one run, in its folder.
 const OWN_TPM: &str = "tpm";

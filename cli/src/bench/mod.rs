@@ -163,12 +163,10 @@ pub fn count_placement(
     workspace: &Workspace,
     built: &Built,
     placement: Placement,
-) -> Result<Measurements, Failure> {
-    let mut measurements = Measurements::default();
+) -> Result<Vec<Operation>, Failure> {
     let (system, what) = placed_bench(workspace, placement)?;
     let counted = operations(workspace, built.clone(), system, (&what, BENCH_NS), false)?;
-    measurements.add(placement, counted.operations);
-    Ok(measurements)
+    Ok(counted.operations)
 }
 
 /// Returns the benchmark whose threads live there, and words for it.

@@ -24,11 +24,6 @@ impl Measurements {
         self.all.extend(operations.into_iter().map(|operation| (placement, operation)));
     }
 
-    /// Adds those of another run.
-    pub fn extend(&mut self, other: Measurements) {
-        self.all.extend(other.all);
-    }
-
     /// Returns an operation by its name.
     #[must_use]
     pub fn find(&self, placement: Placement, name: &str) -> Option<&Operation> {

@@ -15,8 +15,8 @@ pub struct JobPromise {
     /// The VCPU's place in the description.
     pub vcpu: u64,
     pub period_ns: u64,
-    /// The processes that may have threads on the VCPU, one bit each.
-    users: u64,
+    /// The processes that may have threads on the VCPU.
+    users: Vec<u64>,
     /// The time within which a job is done, if the plan has a bound.
     done_ns: Option<u64>,
 }
@@ -31,12 +31,13 @@ impl JobPromise {
             let ServerSpec::Main { job_ns: Some(_), period_ns, .. } = declared.server else {
                 return None;
             };
-            let begins = (0..).zip(&system.processes).filter(|(_, it)| it.vcpu == Some(*number));
+            let all = 0..system.processes.len();
+            let users = all.filter(|process| system.may_be_on(*process, *number));
             Some(JobPromise {
                 name: declared.name.clone(),
                 vcpu: (*number).into(),
                 period_ns,
-                users: begins.fold(declared.allowed, |all, (process, _)| all | 1 << process),
+                users: users.map(|process| process as u64).collect(),
                 done_ns: plan.job(place).map(|job| job.done.0),
             })
         };
@@ -44,12 +45,11 @@ impl JobPromise {
     }
 
     /// Returns the threads that did jobs on the VCPU. Jobs that cost no budget name no VCPU.
-    fn rows<'a>(&self, outcome: &'a Outcome) -> impl Iterator<Item = &'a ThreadRow> {
-        let JobPromise { vcpu, users, .. } = *self;
-        let is_user = move |process: u64| process < 64 && users >> process & 1 == 1;
-        let is_own =
-            move |row: &&ThreadRow| row.cost.map_or(is_user(row.process), |cost| cost.vcpu == vcpu);
-        outcome.threads.iter().filter(is_own)
+    fn rows<'a>(&'a self, outcome: &'a Outcome) -> impl Iterator<Item = &'a ThreadRow> {
+        outcome.threads.iter().filter(|row| match row.cost {
+            Some(cost) => cost.vcpu == self.vcpu,
+            None => self.users.contains(&row.process),
+        })
     }
 
     pub(super) fn is_measured(&self, outcome: &Outcome) -> bool {

@@ -14,7 +14,7 @@ use diapason_abi::Nanos;
 use diapason_abi::archive::REPLENISHMENTS_MAX;
 use diapason_analysis::server::{BudgetServer as _, Stream, Supply};
 use diapason_pipe::bill::{Coming, keeps_apart};
-use diapason_system::{Diagnostics, Place, ProcessSpec, ServerSpec, System};
+use diapason_system::{Diagnostics, Place, ServerSpec, System};
 
 /// Steps to a job that is done within the time that its help was counted for.
 const WINDOWS_MAX: usize = 16;
@@ -102,12 +102,8 @@ impl Asked<'_> {
 
     /// Returns the processes that may have threads on a VCPU.
     fn users(&self, number: u16) -> impl Iterator<Item = u16> {
-        let allowed = self.system.vcpus[usize::from(number)].allowed;
-        let numbered = (0u16..).zip(&self.system.processes);
-        let is_user = move |(process, it): &(u16, &ProcessSpec)| {
-            it.vcpu == Some(number) || allowed >> process & 1 == 1
-        };
-        numbered.filter(is_user).map(|(process, _)| process)
+        let all = (0u16..).zip(&self.system.processes).map(|(process, _)| process);
+        all.filter(move |process| self.system.may_be_on(usize::from(*process), number))
     }
 
     /// Returns whether one thread has the VCPU for itself.

@@ -245,10 +245,7 @@ impl<'a> Mutexes<'a> {
 
 fn seats(process: usize, system: &System, core: &Core) -> Seats {
     let described = &system.processes[process];
-    let on = |number: &u16| {
-        described.vcpu == Some(*number)
-            || system.vcpus[usize::from(*number)].allowed >> process & 1 == 1
-    };
+    let on = |number: &u16| system.may_be_on(process, *number);
     let mains = (0..core.mains.len()).filter(|place| on(&core.mains[*place]));
     let mut mains: Vec<usize> = mains.collect();
     let elsewhere = described.vcpus > 0 || core.ios.iter().any(on);

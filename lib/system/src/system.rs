@@ -470,6 +470,14 @@ impl System {
         self.processes.get(index).is_some_and(own) || self.vcpus.iter().any(granted)
     }
 
+    /// Returns whether a thread of a process may be on a VCPU of the description.
+    #[must_use]
+    pub fn may_be_on(&self, process: usize, vcpu: u16) -> bool {
+        let begins = self.processes.get(process).is_some_and(|it| it.vcpu == Some(vcpu));
+        let allowed = self.vcpus.get(usize::from(vcpu)).map_or(0, |it| it.allowed);
+        begins || process < 64 && allowed >> process & 1 == 1
+    }
+
     /// VCPUs in use at a time, those that processes may make included.
     #[must_use]
     pub fn vcpus_at_most(&self) -> u64 {

@@ -78,7 +78,7 @@ pub(super) fn reproduce(_: Effort, progress: &Progress) -> Result<ReproductionRe
     let mut counted = Measurements::default();
     for (done, (placement, _)) in PLACEMENTS.into_iter().enumerate() {
         progress.at("operations", done, PLACEMENTS.len());
-        counted.extend(bench::count_placement(&workspace, &built, placement)?);
+        counted.add(placement, bench::count_placement(&workspace, &built, placement)?);
     }
     progress.end();
     let mut rows = vec![size(Image::read(&built.kernel)?.sizes().resident())];

@@ -74,7 +74,7 @@ impl std::fmt::Display for Machine {
 
 /// Makes sure that images can be made and booted by either firmware.
 fn require_firmware() -> Result<(), String> {
-    // It only saves time.
+    // Without a TPM the firmware takes longer, and boots all the same.
     let _ = SWTPM.require(Missing::Install);
     let needed = [&stick::TOOLS[..], &[OVMF]].concat();
     tools::require_all(&needed, Missing::Install).map_err(|failure| failure.to_string())

@@ -10,6 +10,7 @@ use super::observed::strict;
 use crate::tally::Tally;
 use diapason::describe::{describe_changed, text_of};
 use diapason::metal::Built;
+use diapason::outcome::Outcome;
 use diapason::session::Session;
 use diapason::simulate::Simulation;
 use diapason::{Failure, Workspace};
@@ -123,8 +124,33 @@ impl Observer for Calls {
     }
 
     fn decided(&mut self, _: Nanos, _: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
-        self.runs = if decision.run.is_some() { kernel.process().index() } else { u16::MAX };
+        self.runs = running(kernel, decision);
     }
+}
+
+/// Returns the process that runs now; `u16::MAX` if none does.
+fn running(kernel: &Kernel<'_>, decision: &Decision) -> u16 {
+    if decision.run.is_some() { kernel.process().index() } else { u16::MAX }
+}
+
+/// Simulates a system, and shows it to an observer.
+fn watched(session: &Session, observer: &mut impl Observer) -> Result<Outcome, String> {
+    // Keeping programs apart takes most of the time, and shows nothing here.
+    let how = Options { check: false, isolate: false, ..strict() };
+    let run = Simulation::new(session, &how).run(observer);
+    Ok(run.map_err(|failure| failure.to_string())?.run.outcome)
+}
+
+/// Gives the VCPU of a process this budget and period.
+fn serve(system: &mut System, process: &str, (budget, period): (u64, u64)) -> Result<(), String> {
+    let own = system.processes[place(system, process)?].vcpu;
+    let own = own.ok_or_else(|| format!("{process} has no VCPU"))?;
+    let ServerSpec::Main { budget_ns, period_ns, .. } = &mut system.vcpus[usize::from(own)].server
+    else {
+        return Err(format!("the VCPU of {process} serves others"));
+    };
+    (*budget_ns, *period_ns) = (budget, period);
+    Ok(())
 }
 
 impl Stage<'_> {
@@ -153,26 +179,17 @@ impl Stage<'_> {
         }
         let thief = &mut system.processes[thief];
         thief.arguments = mode.arguments;
-        let own = thief.vcpu.ok_or("the thief has no VCPU")?;
-        let ServerSpec::Main { budget_ns, period_ns, .. } =
-            &mut system.vcpus[usize::from(own)].server
-        else {
-            return Err("the thief's VCPU serves others".into());
-        };
-        (*budget_ns, *period_ns) = rank;
+        serve(&mut system, "thief", rank)?;
         change(&mut system)?;
         let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
         Session::assemble(system, self.built.clone(), options).map_err(|why| why.to_string())
     }
 
     fn simulate(&self, session: &Session) -> Result<(u64, BTreeSet<u64>), String> {
-        let thief = u16::try_from(place(&session.system, "thief")?).map_err(|e| e.to_string())?;
+        let thief = number(&session.system, "thief")?;
         let mut calls = Calls { thief, runs: u16::MAX, ..Calls::default() };
-        // Keeping programs apart takes most of the time, and shows nothing here.
-        let how = Options { check: false, isolate: false, ..strict() };
-        let run = Simulation::new(session, &how).run(&mut calls);
-        let run = run.map_err(|failure| failure.to_string())?.run;
-        Ok((cost(session, &run.outcome.threads)?, calls.made))
+        let outcome = watched(session, &mut calls)?;
+        Ok((cost(session, &outcome.threads)?, calls.made))
     }
 
     fn boot(&self, session: &Session) -> Result<u64, String> {
@@ -184,6 +201,10 @@ impl Stage<'_> {
 fn place(system: &System, process: &str) -> Result<usize, String> {
     let mut all = system.processes.iter();
     all.position(|it| it.name == process).ok_or_else(|| format!("no process {process}"))
+}
+
+fn number(system: &System, process: &str) -> Result<u16, String> {
+    u16::try_from(place(system, process)?).map_err(|wrong| wrong.to_string())
 }
 
 /// Returns the most budget that one job of the victim used.

@@ -61,8 +61,8 @@ pvh_entry:
 3:  cmp ecx, 2048
     jne 2b
 
-    # Whether the processor has no-execute, as the bit by which it is switched on. Without it the
-    # kernel can say so, if nobody switches it on.
+    # ebp gets the bit that switches no-execute on, if the processor has no-execute. A processor
+    # without it would fault at that bit, before the kernel could say so.
     mov ebp, ebx
     mov eax, 0x80000001
     cpuid

@@ -5,15 +5,12 @@
 //! is cut at the seam of two periods. Here windows slide: one begins wherever the program begins or
 //! ceases to run, because the least of all windows is among these.
 
-use super::{MODES, Mode, NOTHING, PART, Stage, budget, place};
-use crate::qemu_tests::observed::strict;
+use super::{MODES, Mode, NOTHING, PART, Stage, budget, number, place, running, serve, watched};
 use diapason::session::Session;
-use diapason::simulate::Simulation;
 use diapason_abi::Nanos;
 use diapason_core::{Decision, Kernel};
 use diapason_random::Random;
-use diapason_sim::{Moment, Observer, Options};
-use diapason_system::ServerSpec;
+use diapason_sim::{Moment, Observer};
 
 /// Random systems, and the windows of each.
 const SYSTEMS: u64 = 50;
@@ -44,7 +41,7 @@ impl Observer for Runs {
     }
 
     fn decided(&mut self, _: Nanos, _: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
-        self.runs = if decision.run.is_some() { kernel.process().index() } else { u16::MAX };
+        self.runs = running(kernel, decision);
     }
 }
 
@@ -104,27 +101,16 @@ impl Drawn {
 
     /// Returns when the process that never waits ran beside this neighbour.
     fn runs(&self, stage: &Stage<'_>, mode: &Mode) -> Result<(Session, Runs), String> {
-        let (budget_ns, period_ns) = self.own;
-        let horizon_ns = BEGIN.0 + PERIODS * period_ns;
+        let horizon_ns = BEGIN.0 + PERIODS * self.own.1;
         let session = stage.session_of(mode, self.neighbour, horizon_ns, BACKGROUND, |system| {
             let victim = place(system, "victim")?;
             let process = &mut system.processes[victim];
             (process.program, process.arguments) = ("rude".into(), NEVER_WAITS);
-            let vcpu = process.vcpu.ok_or("the victim has no VCPU")?;
-            match &mut system.vcpus[usize::from(vcpu)].server {
-                ServerSpec::Main { budget_ns: budget, period_ns: period, .. } => {
-                    (*budget, *period) = (budget_ns, period_ns);
-                }
-                ServerSpec::Io { .. } => return Err("the victim's VCPU serves others".into()),
-            }
-            Ok(())
+            serve(system, "victim", self.own)
         })?;
-        let process =
-            u16::try_from(place(&session.system, "victim")?).map_err(|e| e.to_string())?;
+        let process = number(&session.system, "victim")?;
         let mut runs = Runs { process, runs: u16::MAX, times: Vec::new() };
-        let how = Options { check: false, isolate: false, ..strict() };
-        let run = Simulation::new(&session, &how).run(&mut runs);
-        run.map_err(|failure| failure.to_string())?;
+        watched(&session, &mut runs)?;
         Ok((session, runs))
     }
 
