@@ -16,7 +16,7 @@ use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
 use diapason_abi::{Key, Nanos};
 use diapason_redir::plugin::{self, PluginSource};
-use diapason_redir::{CONTROLLER, RunPlan};
+use diapason_redir::{CONTROLLER, Emulator, RunPlan, firmware};
 use diapason_system::System;
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ use std::fs;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -284,6 +284,9 @@ impl Boot<'_> {
             fs::write(folder.path().join(ARCHIVE), self.archive)
                 .map_err(|error| Failure::io("write the boot archive", &error))?;
             command.arg("-kernel").arg(self.kernel).args(["-initrd", ARCHIVE]);
+            let patience = firmware::without_patience(folder.path());
+            let failed = |error| Failure::io("write an option of the firmware", &error);
+            command.args(patience.map_err(failed)?);
         }
         command.args(["-display", "none", "-no-reboot", "-nodefaults"]);
         command.args(["-serial", if serial { console } else { "none" }]);
@@ -342,7 +345,9 @@ impl Boot<'_> {
         let some = !self.plugged.is_empty();
         let wanted = self.captures.clone();
         let (patience, instruction) = (self.patience, Nanos(1 << self.shift));
-        let plan = RunPlan { patience, instruction, ..RunPlan::default() };
+        // Firmware that boots an image sees the devices, as that of a PC.
+        let plugged = if self.inserted.is_some() { Nanos::ZERO } else { firmware::DONE };
+        let plan = RunPlan { patience, instruction, plugged, ..RunPlan::default() };
         let serve =
             || Plugged::serve(folder.path(), self.hardware.controller, &self.plugged, plan, wanted);
         some.then(serve).transpose()
@@ -396,9 +401,10 @@ impl Boot<'_> {
             command.args(onlooker.options(&folder)?);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let child = command.spawn().map_err(|error| Failure::io("start QEMU", &error))?;
+        let emulator = Emulator::start(&mut command);
+        let emulator = emulator.map_err(|error| Failure::io("start QEMU", &error))?;
         let speakers = Speakers::new(self.cores);
-        let ending = Running { child }.follow(self.patience, speakers, observer)?;
+        let ending = Running { emulator }.follow(self.patience, speakers, observer)?;
         let served = plugged.map(Plugged::finish).transpose()?.flatten();
         let flights = (0..self.cores).map(|core| self.flight_of(&folder, core));
         let flights = flights.collect::<Result<Option<Vec<_>>, Failure>>()?;
@@ -407,17 +413,9 @@ impl Boot<'_> {
     }
 }
 
-/// A started emulator that does not outlive us.
+/// A started emulator that is listened to.
 struct Running {
-    child: Child,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already, which is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    emulator: Emulator,
 }
 
 impl Running {
@@ -453,7 +451,7 @@ impl Running {
     /// Returns its standard output, read by a thread of its own so that the watchdog can look away.
     fn listen(&mut self) -> Receiver<Vec<u8>> {
         let (sender, receiver) = channel();
-        if let Some(mut output) = self.child.stdout.take() {
+        if let Some(mut output) = self.emulator.output() {
             std::thread::spawn(move || {
                 let mut buffer = [0; 8192];
                 while let Ok(count @ 1..) = output.read(&mut buffer) {
@@ -468,15 +466,9 @@ impl Running {
 
     /// Waits for its end after it closed its output.
     fn wait(&mut self, deadline: Instant) -> Result<MachineEnding, Failure> {
-        loop {
-            let status =
-                self.child.try_wait().map_err(|error| Failure::io("wait for QEMU", &error))?;
-            match status {
-                Some(status) => return Ok(MachineEnding::of_status(status.code())),
-                None if Instant::now() >= deadline => return Ok(MachineEnding::Hung),
-                None => std::thread::sleep(Duration::from_millis(5)),
-            }
-        }
+        let status = self.emulator.wait(deadline.saturating_duration_since(Instant::now()));
+        let status = status.map_err(|error| Failure::io("wait for QEMU", &error))?;
+        Ok(status.map_or(MachineEnding::Hung, |status| MachineEnding::of_status(status.code())))
     }
 }
 
@@ -488,7 +480,7 @@ mod tests {
     fn follow(script: &str, patience: Duration) -> (MachineEnding, Vec<Line>) {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
-        let running = Running { child: command.spawn().unwrap() };
+        let running = Running { emulator: Emulator::start(&mut command).unwrap() };
         let mut lines = Vec::new();
         let heard = &mut |_, line: &Line| {
             lines.push(line.clone());

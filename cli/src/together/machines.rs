@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 use diapason_abi::Nanos;
 use diapason_devices::UsbDevice;
 use diapason_devices::bridge::slow_bridge;
-use diapason_redir::{DeviceServer, Emulator, RunError, RunPlan};
+use diapason_redir::{DeviceServer, Emulator, RunError, RunPlan, firmware};
 use diapason_system::{Cable, Socket};
 use std::fs::File;
 use std::io::{self, Read};
@@ -63,7 +63,7 @@ pub fn boot(
     };
     let patience = sessions.first().map_or(EXIT, |session| session.boot().patience);
     let slice = sessions.iter().map(|session| session.slice).min().unwrap_or(plugged::SLICE);
-    let plan = RunPlan { slice, patience, ..RunPlan::default() };
+    let plan = RunPlan { slice, patience, plugged: firmware::DONE, ..RunPlan::default() };
     let (ports, models): (Vec<Vec<String>>, Vec<_>) =
         plug(sessions, cables).into_iter().map(|own| own.into_iter().unzip()).unzip();
     let path = plugged::absolute(folder.path())?;

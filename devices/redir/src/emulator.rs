@@ -1,7 +1,9 @@
 //! An emulator that does not outlive us.
 
-use std::io;
-use std::process::{Child, Command, ExitStatus};
+use crate::firmware;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often it is asked whether it has ended.
@@ -9,15 +11,28 @@ const STEP: Duration = Duration::from_millis(2);
 
 /// A started QEMU. It is ended with this value.
 #[derive(Debug)]
-pub struct Emulator(Child);
+pub struct Emulator {
+    child: Child,
+    /// Passes on what it complains about.
+    complaints: Option<JoinHandle<()>>,
+}
 
 impl Emulator {
-    /// Starts the emulator.
+    /// Starts the emulator. What it writes as errors goes to ours, but for what every run would
+    /// say of the options of [`firmware`].
     ///
     /// # Errors
     /// If it does not start.
     pub fn start(command: &mut Command) -> io::Result<Emulator> {
-        command.spawn().map(Emulator)
+        let mut child = command.stderr(Stdio::piped()).spawn()?;
+        let complaints = child.stderr.take();
+        let complaints = complaints.map(|errors| std::thread::spawn(|| pass_on(errors)));
+        Ok(Emulator { child, complaints })
+    }
+
+    /// Returns its standard output, if that is a pipe and was not taken yet.
+    pub fn output(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
     }
 
     /// Returns the emulator's exit status; `None` if it does not end for so long.
@@ -26,20 +41,34 @@ impl Emulator {
     /// If the host refuses to say.
     pub fn wait(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
         for _ in 0..patience.as_millis() / STEP.as_millis() {
-            if let Some(status) = self.0.try_wait()? {
+            if let Some(status) = self.child.try_wait()? {
                 return Ok(Some(status));
             }
             std::thread::sleep(STEP);
         }
-        self.0.try_wait()
+        self.child.try_wait()
     }
 }
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        // Both fail only if it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // All fail only if it has ended already, or a complaint could not be read.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = self.complaints.take().map(JoinHandle::join);
+    }
+}
+
+/// Writes the lines of `errors` to our own standard error.
+fn pass_on(errors: ChildStderr) {
+    let mut errors = BufReader::new(errors);
+    let mut line = Vec::new();
+    while let Ok(1..) = errors.read_until(b'\n', &mut line) {
+        if !firmware::is_expected(&String::from_utf8_lossy(&line)) {
+            // Nobody is left to tell if that fails.
+            let _ = io::stderr().write_all(&line);
+        }
+        line.clear();
     }
 }
 

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod emulator;
+pub mod firmware;
 pub mod linux;
 pub mod plugin;
 pub mod protocol;

@@ -5,11 +5,13 @@ mod support;
 use diapason_abi::Nanos;
 use diapason_redir::plugin::{self, Unavailable};
 use diapason_redir::protocol::{AddressedPacket, CAPABILITIES, RedirPacket, encode};
-use diapason_redir::{DeviceServer, RunEnding, RunError, RunPlan, RunReport, Stop, Trouble};
+use diapason_redir::{
+    DeviceServer, Emulator, RunEnding, RunError, RunPlan, RunReport, Stop, Trouble, firmware,
+};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use support::Bench;
@@ -32,16 +34,6 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// An emulator that does not outlive us.
-struct Emulator(Child);
-
-impl Drop for Emulator {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -180,6 +172,43 @@ fn guests_wait_for_each_other() {
     assert_eq!((report.ending, report.time, devices.len()), (RunEnding::Planned, plan.end, 2));
 }
 
+/// Returns what the device says at the stops at 0, 1, 2 and 3 ms, of a run in which devices are
+/// plugged in at `plugged`.
+fn said_at_each_stop(name: &str, plugged: Nanos) -> Vec<usize> {
+    let folder = Folder::new(name);
+    let (heard, all) = std::sync::mpsc::channel();
+    let plan = RunPlan { plugged, ..plan(Nanos(MS.0 * 3)) };
+    serve(&folder, plan, |folder| {
+        let (mut clock, mut device) = connect(folder);
+        device.set_nonblocking(true).unwrap();
+        for time in (0..=3).map(|n| n * MS.0) {
+            if time == 0 {
+                hello(&mut clock, &mut device, time);
+            } else {
+                while stop(&mut clock, time) == b'a' {}
+            }
+            let mut bytes = Vec::new();
+            let _ = device.read_to_end(&mut bytes);
+            heard.send(bytes.len()).unwrap();
+        }
+    })
+    .unwrap();
+    all.iter().take(4).collect()
+}
+
+#[test]
+fn devices_are_plugged_in_when_the_plan_says_so() {
+    if !possible(&Folder::new("possible")) {
+        return;
+    }
+    let early = said_at_each_stop("early", Nanos::ZERO);
+    let late = said_at_each_stop("late", Nanos(MS.0 * 2));
+    assert_eq!(early[1..], [0, 0, 0]);
+    assert_eq!((late[1], late[3]), (0, 0));
+    assert!(late[0] > 0 && late[2] > 0, "a hello, and then the device: {late:?}");
+    assert_eq!(late[0] + late[2], early[0]);
+}
+
 #[test]
 fn a_plan_that_cannot_be_is_refused() {
     let folder = Folder::new("plan");
@@ -200,14 +229,14 @@ fn firmware_finds_a_device_at_the_same_times_in_every_run() {
     if !possible(&folder) {
         return;
     }
-    let first = firmware("first", MS);
+    let first = boot_firmware("first", MS);
     let [journal] = first.journals[..] else { panic!("{first:?}") };
     // Reset, descriptors, configuration, polling; and a report every five milliseconds.
     assert!(journal.from_guest >= 8 && journal.to_guest > 20, "{first:?}");
-    assert_eq!(firmware("second", MS), first);
+    assert_eq!(boot_firmware("second", MS), first);
 }
 
-fn firmware(name: &str, slice: Nanos) -> RunReport {
+fn boot_firmware(name: &str, slice: Nanos) -> RunReport {
     let folder = Folder::new(name);
     let end = Nanos::from_millis(150);
     let plan = RunPlan { slice, end, patience: Duration::from_secs(60), ..plan(end) };
@@ -215,8 +244,9 @@ fn firmware(name: &str, slice: Nanos) -> RunReport {
     let mut command = Command::new(plugin::QEMU);
     command.args(["-M", "q35", "-m", "64M", "-nodefaults", "-display", "none", "-seed", "1"]);
     command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
+    command.args(firmware::without_patience(&folder.0).unwrap());
     command.args(server.arguments()).stdin(Stdio::null());
-    let mut emulator = Emulator(command.spawn().unwrap());
+    let mut emulator = Emulator::start(&mut command).unwrap();
     let mut idle = Nanos::ZERO;
     let look = |stop: Stop, _: &mut [_]| {
         assert!(idle <= stop.idle && stop.idle <= stop.now, "{stop:?}");
@@ -225,7 +255,8 @@ fn firmware(name: &str, slice: Nanos) -> RunReport {
     let (report, devices) = server.run(look).unwrap();
     // The firmware halts while it waits for a key.
     assert!(idle > Nanos::ZERO && idle < end, "{idle:?}");
-    assert_eq!(emulator.0.wait().unwrap().code(), Some(5));
+    let ended = emulator.wait(Duration::from_secs(60)).unwrap();
+    assert_eq!(ended.and_then(|status| status.code()), Some(5));
     assert!(devices[0].device().resets > 1);
     assert_eq!((report.ending, report.time), (RunEnding::Planned, end));
     report
@@ -247,13 +278,14 @@ fn a_clock_that_cannot_be_held_is_refused() {
         let server = DeviceServer::start(&folder.0, vec![Box::new(Bench::new())], plan).unwrap();
         let mut command = Command::new(plugin::QEMU);
         command.args(["-M", "q35", "-m", "64M", "-nodefaults", "-display", "none"]).args(counter);
+        command.args(firmware::without_patience(&folder.0).unwrap());
         command.args(server.arguments()).stdin(Stdio::null()).stderr(Stdio::piped());
-        let mut emulator = Emulator(command.spawn().unwrap());
+        let mut emulator = command.spawn().unwrap();
         let outcome = server.run(|_, _| {});
         let mut said = String::new();
-        emulator.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        emulator.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert!(said.contains("-icount shift=N,sleep=off"), "{said} {}", outcome.is_ok());
         assert!(outcome.is_err() || counter.len() == 2);
-        assert_eq!(emulator.0.wait().unwrap().code(), Some(1));
+        assert_eq!(emulator.wait().unwrap().code(), Some(1));
     }
 }

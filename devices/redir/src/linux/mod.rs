@@ -8,9 +8,11 @@
 mod archive;
 mod package;
 
+use crate::firmware;
 use crate::plugin::QEMU;
 use archive::{Archive, Kind};
 pub use package::Drivers;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -58,6 +60,7 @@ pub struct Guest {
     pub version: String,
     kernel: PathBuf,
     initramfs: PathBuf,
+    firmware: [OsString; 2],
     settings: String,
 }
 
@@ -84,12 +87,15 @@ impl Guest {
         let init = compile(cache, program)?;
         let initramfs = cache.join(format!("{}.cpio", program.name));
         write(&initramfs, &file_system(&init, &modules, program.drivers)?)?;
+        let firmware = firmware::without_patience(cache)
+            .map_err(|error| format!("cannot write into {}: {error}", cache.display()))?;
         Ok(Guest {
             kernel: folder.join(format!("boot/vmlinuz-{release}")),
             settings: String::from_utf8_lossy(&settings).into_owned(),
             release,
             version,
             initramfs,
+            firmware,
         })
     }
 
@@ -104,7 +110,8 @@ impl Guest {
     #[must_use]
     pub fn command(&self, words: &str, console: &Path) -> Command {
         let mut command = Command::new(QEMU);
-        command.args(MACHINE).arg("-serial").arg(format!("file:{}", console.display()));
+        command.args(MACHINE).args(&self.firmware);
+        command.arg("-serial").arg(format!("file:{}", console.display()));
         command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initramfs);
         let words = format!("console=ttyS0 loglevel=1 norandmaps nokaslr {words}");
         command.arg("-append").arg(words).stdin(Stdio::null());

@@ -42,6 +42,11 @@ impl<D: UsbDevice + ?Sized> Seat<D> {
         self.devices.len()
     }
 
+    /// Leaves the devices out, to be plugged in later.
+    pub fn unplug(&mut self) {
+        self.devices.iter_mut().for_each(Redirected::unplug);
+    }
+
     /// Accepts the connections of the guest's QEMU.
     pub fn accept(self, patience: Duration) -> Result<Guest<D>, RunError> {
         let clock = Clock::accept(&self.clock, patience)?;

@@ -32,6 +32,8 @@ const EXCHANGES_MAX: u32 = 1_000_000;
 pub struct RunPlan {
     /// How often guests wait for the devices.
     pub slice: Nanos,
+    /// When the devices are plugged in. Firmware that is done by then does not wait for them.
+    pub plugged: Nanos,
     /// How long an instruction takes: by less than that the guest may stop too late.
     pub instruction: Nanos,
     /// When the run ends; rounded up to a slice.
@@ -46,6 +48,7 @@ impl Default for RunPlan {
     fn default() -> RunPlan {
         RunPlan {
             slice: Nanos::from_millis(1),
+            plugged: Nanos::ZERO,
             instruction: Nanos(1),
             end: Nanos::FOREVER,
             status: 0,
@@ -166,7 +169,11 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
         let plugin = plugin::build(folder, &plugin::CLOCK).map_err(RunError::Plugin)?;
         let seats = guests.into_iter().enumerate();
         let seats = seats.map(|(guest, devices)| Seat::open(folder, guest, devices));
-        let (folder, seats) = (folder.to_path_buf(), seats.collect::<Result<_, _>>()?);
+        let mut seats = seats.collect::<Result<Vec<_>, _>>()?;
+        if plan.plugged > Nanos::ZERO {
+            seats.iter_mut().for_each(Seat::unplug);
+        }
+        let folder = folder.to_path_buf();
         Ok(DeviceServer { plan, folder, plugin, seats })
     }
 
@@ -232,6 +239,9 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
             stops += 1;
             let mut of_all: Vec<_> = guests.iter_mut().map(|guest| &mut guest.devices).collect();
             advance(&mut of_all, now);
+            if now >= plan.plugged {
+                of_all.iter_mut().flat_map(|of_one| of_one.iter_mut()).for_each(Redirected::replug);
+            }
             for stop in stopped {
                 let guest = &mut guests[stop.guest];
                 at_stop(stop, &mut guest.devices);
@@ -288,8 +298,8 @@ fn device_socket(guest: usize, index: usize) -> String {
     format!("device{guest}-{index}.sock")
 }
 
-/// A path as QEMU's options have it: a comma is written twice.
-fn quoted(path: &Path) -> OsString {
+/// Returns a path as QEMU's options have it: a comma is written twice.
+pub(crate) fn quoted(path: &Path) -> OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let bytes = path.as_os_str().as_bytes().iter();
     let twice = bytes.flat_map(|byte| std::iter::repeat_n(*byte, 1 + usize::from(*byte == b',')));

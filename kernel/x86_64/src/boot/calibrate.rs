@@ -25,6 +25,9 @@ const LOOKS_MAX: u32 = 1 << 16;
 const PAUSE: u64 = 1 << 14;
 const PAUSES_MAX: u32 = 1 << 15;
 
+/// Turns of a short loop between two looks at the counter, of a cycle or more each.
+const TURNS: u64 = 1 << 10;
+
 /// A clock of known speed to compare with.
 enum Source {
     /// Address of the main counter of the HPET.
@@ -168,10 +171,13 @@ fn ratio(a: u64, b: u64) -> u64 {
     (a << 32) / b.max(1)
 }
 
-/// Lets the counter advance without asking the (slow) reference.
+/// Lets the counter advance without asking the (slow) reference. It is asked seldom, too, because
+/// an emulator counts its instructions anew for each answer.
 fn wait_ticks(ticks: u64) {
     let start = cpu::counter();
     while cpu::counter() - start < ticks {
-        core::hint::spin_loop();
+        for turn in 0..TURNS {
+            core::hint::black_box(turn);
+        }
     }
 }

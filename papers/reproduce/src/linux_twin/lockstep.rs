@@ -10,7 +10,7 @@ use diapason_abi::Nanos;
 use diapason_can::BitRate;
 use diapason_devices::can::{BUSY, CanBus, Sent};
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
-use diapason_redir::{DeviceServer, Emulator, Redirected, RunPlan, RunReport, Stop};
+use diapason_redir::{DeviceServer, Emulator, Redirected, RunPlan, RunReport, Stop, firmware};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -104,8 +104,13 @@ pub fn run(
     let buses = buses(setting);
     let plugged: Vec<Option<CanBus>> = buses.iter().cloned().map(Some).collect();
     let device = Box::new(Hydra::new(Identity::default(), &plugged));
-    let plan =
-        RunPlan { end: setting.end, status: PLANNED, patience: PATIENCE, ..RunPlan::default() };
+    let plan = RunPlan {
+        plugged: firmware::DONE,
+        end: setting.end,
+        status: PLANNED,
+        patience: PATIENCE,
+        ..RunPlan::default()
+    };
     let lost = |failure: diapason_redir::RunError| Failure::World(failure.to_string());
     let server = DeviceServer::start(&path, vec![device], plan).map_err(lost)?;
     let console = path.join("console");
