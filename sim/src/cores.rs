@@ -8,7 +8,6 @@
 
 use crate::Ended;
 use crate::bus::Bus;
-use crate::observe::Observer;
 use crate::processor::{Ending, Processor, Stop};
 use diapason_abi::Nanos;
 
@@ -17,11 +16,11 @@ use diapason_abi::Nanos;
 pub const RING: Nanos = Nanos::from_micros(1);
 
 /// The cores of a host that has power, each with how it ended.
-pub(crate) struct Cores<'m, O>(Vec<(Processor<'m, O>, Option<Ended>)>);
+pub(crate) struct Cores<'m>(Vec<(Processor<'m>, Option<Ended>)>);
 
-impl<'m, O: Observer> Cores<'m, O> {
+impl<'m> Cores<'m> {
     /// Returns the cores of a host that is switched on.
-    pub fn new(all: Vec<Processor<'m, O>>) -> Cores<'m, O> {
+    pub fn new(all: Vec<Processor<'m>>) -> Cores<'m> {
         Cores(all.into_iter().map(|core| (core, None)).collect())
     }
 
@@ -85,7 +84,7 @@ impl<'m, O: Observer> Cores<'m, O> {
     }
 
     /// Returns the only core of a host.
-    pub fn only(mut self) -> Option<Processor<'m, O>> {
+    pub fn only(mut self) -> Option<Processor<'m>> {
         self.0.pop().map(|(core, _)| core)
     }
 }

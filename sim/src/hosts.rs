@@ -34,16 +34,16 @@ pub(crate) struct Seated<'m> {
 }
 
 /// A host that takes part, over all its lives.
-pub(crate) struct Host<'m, O> {
+pub(crate) struct Host<'m> {
     cores: Vec<Seated<'m>>,
-    state: State<'m, O>,
+    state: State<'m>,
 }
 
 /// The state of a host.
-enum State<'m, O> {
-    Runs(Cores<'m, O>),
+enum State<'m> {
+    Runs(Cores<'m>),
     /// It has no power until then.
-    Off(Nanos, Vec<Parts<O>>),
+    Off(Nanos, Vec<Parts<'m>>),
     /// Its devices stay where they are: others that run on would take a cable for pulled.
     Ended {
         ended: Vec<Ended>,
@@ -51,16 +51,16 @@ enum State<'m, O> {
     },
 }
 
-impl<O> State<'_, O> {
+impl State<'_> {
     /// The state of a host in which another is about to be written.
     const NONE: Self = State::Ended { ended: Vec::new(), _devices: Vec::new() };
 }
 
 /// The parts of a core that outlive a loss of power.
-struct Parts<O> {
+struct Parts<'m> {
     bus: Bus,
     upsets: Upsets,
-    observer: O,
+    observer: &'m mut dyn Observer,
 }
 
 /// Returns how many lives a host can have.
@@ -69,10 +69,12 @@ pub(crate) fn lives(options: &Options) -> usize {
     1 + losses.filter(|(_, upset, _)| matches!(upset, crate::Upset::PowerLoss(_))).count()
 }
 
-impl<'m, O: Observer> Host<'m, O> {
+impl<'m> Host<'m> {
     /// Returns a host that is off until its first power. Each core has memory for each of its
     /// lives, and comes with its devices and observer.
-    pub fn new(cores: Vec<(Seated<'m>, (Bus, O))>) -> Result<Host<'m, O>, StartError> {
+    pub fn new(
+        cores: Vec<(Seated<'m>, (Bus, &'m mut dyn Observer))>,
+    ) -> Result<Host<'m>, StartError> {
         let (mut seated, mut parts, mut start) = (Vec::new(), Vec::new(), Nanos::ZERO);
         for (core, (bus, observer)) in cores {
             let options = &core.options;
@@ -169,14 +171,11 @@ impl<'m, O: Observer> Host<'m, O> {
 
 /// Runs hosts beside each other until each has ended, and says how its cores did, in their order.
 /// `delay` is the least time in which one can notice what another did; longer than nothing.
-pub(crate) fn race<O: Observer>(
-    hosts: &mut [Host<'_, O>],
-    delay: Nanos,
-) -> Result<Vec<Vec<Ended>>, StartError> {
+pub(crate) fn race(hosts: &mut [Host<'_>], delay: Nanos) -> Result<Vec<Vec<Ended>>, StartError> {
     while let Some((turn, others)) = turn(hosts) {
         hosts[turn].run(others + delay, delay)?;
     }
-    let ended = |host: &Host<'_, O>| match &host.state {
+    let ended = |host: &Host<'_>| match &host.state {
         State::Ended { ended, .. } => Some(ended.clone()),
         State::Runs(_) | State::Off(..) => None,
     };
@@ -191,7 +190,7 @@ fn echo(delay: Nanos) -> Nanos {
 }
 
 /// The host that is behind, and when one of the others does something next, left to itself.
-fn turn<O: Observer>(hosts: &mut [Host<'_, O>]) -> Option<(usize, Nanos)> {
+fn turn(hosts: &mut [Host<'_>]) -> Option<(usize, Nanos)> {
     let (mut turn, mut others) = (None, Nanos::FOREVER);
     for (index, host) in hosts.iter_mut().enumerate() {
         let Some(next) = host.next() else { continue };

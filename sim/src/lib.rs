@@ -156,7 +156,7 @@ pub struct Ended {
 }
 
 /// A host with one core that is to run, or a core of one with several.
-pub struct SimulatedHost<'a, O> {
+pub struct SimulatedHost<'a> {
     /// The archive that it boots from.
     pub archive: &'a [u8],
     /// The options of the host's simulation.
@@ -164,7 +164,7 @@ pub struct SimulatedHost<'a, O> {
     /// The host's PCI functions, each with its class.
     pub functions: Vec<(u32, Box<dyn FunctionModel>)>,
     /// The observer of the host.
-    pub observer: O,
+    pub observer: &'a mut dyn Observer,
 }
 
 /// The windows of programs have fixed addresses, so one simulation runs at a time in a process.
@@ -179,7 +179,7 @@ pub fn run(
     archive: &[u8],
     options: &Options,
     functions: Vec<(u32, Box<dyn FunctionModel>)>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<Ended, StartError> {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     guard::install();
@@ -220,17 +220,17 @@ pub fn run(
 }
 
 /// A life of a host, from boot on.
-struct Life<'o, O> {
+struct Life<'o, 'k> {
     /// The machine, and which programs it refuses.
     machine: (Simulated, u64),
     options: &'o Options,
     upsets: Upsets,
-    observer: O,
+    observer: &'k mut dyn Observer,
     now: Nanos,
 }
 
-impl<O: Observer> Life<'_, O> {
-    fn boot<'k>(self, archive: &Archive<'_>, memory: &'k mut KernelMemory) -> Processor<'k, O> {
+impl<'k> Life<'_, 'k> {
+    fn boot(self, archive: &Archive<'_>, memory: &'k mut KernelMemory) -> Processor<'k> {
         let Life { machine: (mut machine, refused), options, upsets, observer, now } = self;
         let absent = machine.bus.absent();
         if options.isolate {
@@ -253,13 +253,13 @@ impl<O: Observer> Life<'_, O> {
 ///
 /// # Errors
 /// If one of them cannot run at all.
-pub fn run_together<O: Observer>(
-    hosts: Vec<Vec<SimulatedHost<'_, O>>>,
+pub fn run_together(
+    hosts: Vec<Vec<SimulatedHost<'_>>>,
     delay: Nanos,
 ) -> Result<Vec<Vec<Ended>>, StartError> {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (_watch, archives) = begin(hosts.iter().flatten())?;
-    let lives = |(core, archive): (&SimulatedHost<'_, O>, _)| {
+    let lives = |(core, archive): (&SimulatedHost<'_>, _)| {
         (0..hosts::lives(&core.options)).map(|_| KernelMemory::of(archive)).collect()
     };
     let mut memories: Vec<Vec<KernelMemory>> =
@@ -267,21 +267,22 @@ pub fn run_together<O: Observer>(
     let mut places = archives.iter().zip(&mut memories).enumerate();
     let mut seated = Vec::new();
     for cores in hosts {
-        let seat = |(core, place): (SimulatedHost<'_, O>, _)| {
+        let mut seats = Vec::new();
+        for (core, (number, (archive, memories))) in cores.into_iter().zip(places.by_ref()) {
             let SimulatedHost { options, functions, observer, .. } = core;
-            let (number, (archive, memories)): (usize, (&Archive<'_>, &mut Vec<_>)) = place;
+            let observer: &mut dyn Observer = observer;
             let (bus, region) = (Bus::new(archive, functions), Region::of(number));
             let memories = memories.iter_mut();
-            (hosts::Seated { archive, options, region, memories }, (bus, observer))
-        };
-        seated.push(hosts::Host::new(cores.into_iter().zip(places.by_ref()).map(seat).collect())?);
+            seats.push((hosts::Seated { archive, options, region, memories }, (bus, observer)));
+        }
+        seated.push(hosts::Host::new(seats)?);
     }
     hosts::race(&mut seated, delay.max(Nanos(1)))
 }
 
 /// Prepares this process for a run of several hosts or cores, and reads their archives.
-fn begin<'a: 'b, 'b, O: 'b>(
-    all: impl Iterator<Item = &'b SimulatedHost<'a, O>> + Clone,
+fn begin<'a: 'b, 'b>(
+    all: impl Iterator<Item = &'b SimulatedHost<'a>> + Clone,
 ) -> Result<(guard::Watch, Vec<Archive<'a>>), StartError> {
     let count = all.clone().count();
     if count == 0 || count > HOSTS_MAX {

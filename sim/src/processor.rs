@@ -81,7 +81,7 @@ const MISTAKE: Cause =
     Cause::Fault(Fault { cause: FaultCause::BadCall, address: 0, instruction: 0 });
 
 /// The core with its programs.
-pub(crate) struct Processor<'a, O> {
+pub(crate) struct Processor<'a> {
     pub kernel: Kernel<'a>,
     pub machine: Simulated,
     pub costs: Costs,
@@ -89,7 +89,7 @@ pub(crate) struct Processor<'a, O> {
     pub upsets: Upsets,
     watcher: Watcher,
     check: bool,
-    pub observer: O,
+    pub observer: &'a mut dyn Observer,
     pub now: Nanos,
     alarm: Nanos,
     run: ThreadId,
@@ -107,14 +107,14 @@ pub(crate) struct Processor<'a, O> {
     pub rung: Vec<(u16, u16, Nanos)>,
 }
 
-impl<'a, O: Observer> Processor<'a, O> {
+impl<'a> Processor<'a> {
     /// Returns a core that is switched on at `now`.
     pub fn new(
         kernel: Kernel<'a>,
         machine: Simulated,
         options: &Options,
         upsets: Upsets,
-        (observer, now): (O, Nanos),
+        (observer, now): (&'a mut dyn Observer, Nanos),
     ) -> Self {
         let Options { costs, works, check, .. } = options.clone();
         let watcher = Watcher::new(&options.watched);
@@ -492,7 +492,7 @@ impl<'a, O: Observer> Processor<'a, O> {
     }
 }
 
-impl<O: Observer> Processor<'_, O> {
+impl Processor<'_> {
     /// The run is over: settle the accounts and say how it went, in the records of the metal.
     pub fn close(&mut self) -> Nanos {
         let now = self.now;

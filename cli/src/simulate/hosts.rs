@@ -264,14 +264,14 @@ fn drive_together<O: Observer>(
 ) -> Result<Vec<MachineEnding>, Failure> {
     hosts.iter().try_for_each(|host| simulable(&host.session.system))?;
     let sessions: Vec<&Session> = hosts.iter().map(|host| host.session).collect();
-    let (mut controllers, parts): (Vec<Controllers>, Vec<_>) = hosts
+    let (mut controllers, (parts, mut observers)): (Vec<Controllers>, (Vec<_>, Vec<_>)) = hosts
         .into_iter()
-        .map(|host| (host.controllers, (host.session, host.how, host.cards, host.observer)))
+        .map(|host| (host.controllers, ((host.session, host.how, host.cards), host.observer)))
         .unzip();
     plug_all(joined, &mut controllers)?;
     let delay = notice(joined);
-    let hosts = parts.into_iter().zip(controllers).enumerate();
-    let hosts = hosts.map(|(host, ((session, options, cards, observer), own))| {
+    let hosts = parts.into_iter().zip(&mut observers).zip(controllers).enumerate();
+    let hosts = hosts.map(|(host, (((session, options, cards), observer), own))| {
         let options = Options { world: joined.world(host), ..options };
         let (archive, mut functions) = (&session.archive, as_functions(own));
         functions.extend(cards);

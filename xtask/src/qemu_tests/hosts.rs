@@ -1,7 +1,7 @@
 //! Several hosts in one simulation: each does what it does alone, whatever the others do and in
 //! whatever order they are listed.
 
-use super::talker::{Talker, talkers};
+use super::talker::talkers;
 use crate::tally::Tally;
 use diapason::Workspace;
 use diapason::console::Line;
@@ -12,7 +12,7 @@ use diapason::qemu::MachineEnding;
 use diapason::session::Session;
 use diapason::simulate::{Hearing, Joined, Joints, Seat, Simulation, together};
 use diapason_abi::Nanos;
-use diapason_sim::{FunctionModel, Options, Trace, XHCI, run_together};
+use diapason_sim::{FunctionModel, Observer, Options, Trace, XHCI, run_together};
 use diapason_system::{Cable, Description, End, HostSpec, RunOptions};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -260,13 +260,14 @@ fn turns(stage: &Stage<'_>) -> Result<(), String> {
         if swapped {
             ends.reverse();
         }
-        let host = |(end, observer): (Talker, _)| diapason_sim::SimulatedHost {
+        let host = |(end, observer)| diapason_sim::SimulatedHost {
             archive: &session.archive,
             options: Options::default(),
             functions: vec![(XHCI, Box::new(end) as Box<dyn FunctionModel>)],
             observer,
         };
-        let hosts = ends.into_iter().zip(&mut traces).map(|it| vec![host(it)]).collect();
+        let traced = traces.iter_mut().map(|trace| -> &mut dyn Observer { trace });
+        let hosts = ends.into_iter().zip(traced).map(|it| vec![host(it)]).collect();
         run_together(hosts, delay).map_err(|error| error.to_string())?;
         if swapped {
             traces.reverse();
