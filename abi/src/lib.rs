@@ -19,6 +19,7 @@ pub mod fault;
 pub mod handle;
 pub mod key;
 pub mod layout;
+pub mod pci;
 pub mod pipe;
 pub mod record;
 pub mod recorder;

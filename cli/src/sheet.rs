@@ -8,19 +8,20 @@ use diapason_system::{Restart, System};
 /// The program that restarts a process only after it has read the report of its fault.
 const SUPERVISOR: &str = "supervisor";
 
-/// Writes the sheet of a session behind its archive. `alone`: the session is all of the system. The
-/// screen shows the tables of the first core only, so it judges no system with several.
-pub fn write(session: &Session, alone: bool, out: &mut Vec<u8>) {
+/// Writes the sheet of a session behind its archive. It is that of the first of so many cores. The
+/// screen shows the tables of that core only, so it judges no system with several.
+pub fn write(session: &Session, cores: usize, out: &mut Vec<u8>) {
     let system = &session.system;
     let may_fault = |restart| if restart == Restart::Never { 0 } else { of_name::MAY_FAULT };
     let processes: Vec<(&str, u8)> =
         system.processes.iter().map(|it| (it.name.as_str(), may_fault(it.restart))).collect();
     let devices: Vec<&str> = system.devices.iter().map(|device| device.name.as_str()).collect();
     let proved = if session.proved { flags::PROVED } else { 0 };
-    let whole = if alone && tells_all(session) { flags::WHOLE } else { 0 };
+    let whole = if cores == 1 && tells_all(session) { flags::WHOLE } else { 0 };
     let content = SheetContent {
         flags: proved | whole,
         memory_mib: u32::try_from(system.memory.div_ceil(1 << 20)).unwrap_or(u32::MAX),
+        cores: u8::try_from(cores).unwrap_or(u8::MAX),
         system: &system.name,
         processes: &processes,
         devices: &devices,

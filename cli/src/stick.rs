@@ -159,7 +159,7 @@ pub fn make(sessions: &[&Session], workspace: &Workspace, out: &Path) -> Result<
     let kernel = without_sections(kernel);
     // The kernel skips the first page of a module (`boot/handed.rs`).
     let mut archive = [&[0; PAGE], &*cores::archives(sessions, 0)].concat();
-    sheet::write(session, sessions.len() == 1, &mut archive);
+    sheet::write(session, sessions.len(), &mut archive);
     let name = folder_name(&kernel, &archive);
     write(at, &format!("{TREE}/{name}/kernel"), &kernel)?;
     write(at, &format!("{TREE}/{name}/archive"), &archive)?;

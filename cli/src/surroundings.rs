@@ -424,13 +424,21 @@ fn build(
     controllers.map(controller).collect()
 }
 
+/// Pages that a controller wants for itself, of one that wants many.
+const SCRATCHPADS: u16 = 64;
+
 /// Returns the features of the controller of this number.
 fn features(system: &System, index: usize, targets: &[usize]) -> Features {
     let is_its = |bus: &&UsbBus| bus.device == index && bus.bus.speed == Speed::Super;
     let bus = system.buses.iter().find(is_its).map(|bus| bus.bus);
     let percent = bus.map(|bus| bus.periodic_percent);
     let percent = percent.filter(|percent| *percent != Speed::Super.periodic_percent());
+    let variant = system.devices.get(index).map(|device| device.simulated).unwrap_or_default();
     Features {
+        large_contexts: variant.large_contexts,
+        scratchpads: variant.scratchpads.then_some(SCRATCHPADS),
+        firmware: variant.firmware,
+        bare: variant.msi,
         debug: targets.contains(&index),
         uncoded: bus.is_some_and(|bus| bus.coding == Coding::Ignored),
         periodic_percent: percent.and_then(|percent| u8::try_from(percent).ok()),

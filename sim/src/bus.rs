@@ -27,6 +27,8 @@ struct Slot {
     master: bool,
     /// True if its interrupt comes through; `pending` is true if one waits that could not.
     enabled: bool,
+    /// True if nobody can hold its interrupt back, as a message of MSI.
+    is_bare: bool,
     pending: bool,
     /// The time at which a ring of a doorbell arrives that is on its way.
     coming: Nanos,
@@ -66,10 +68,11 @@ impl Bus {
                 Location::Address(_) | Location::Message { .. } | Location::Bell { .. } => None,
             };
             let (master, pending, coming) = (false, false, Nanos::FOREVER);
-            let enabled = is_bell(&record);
-            Slot { record, function, master, enabled, pending, coming, next: Nanos::FOREVER }
+            let (enabled, is_bare, next) = (is_bell(&record), false, Nanos::FOREVER);
+            Slot { record, function, master, enabled, is_bare, pending, coming, next }
         });
-        let slots: Vec<Slot> = slots.collect();
+        let mut slots: Vec<Slot> = slots.collect();
+        without_tables(&mut slots);
         let mut bus = Bus {
             joined: slots.iter().filter(|slot| is_card(slot)).count() > 1,
             slots,
@@ -119,7 +122,8 @@ impl Bus {
     /// The host had no power, and has it again.
     pub fn power_cycle(&mut self, now: Nanos) {
         for slot in &mut self.slots {
-            (slot.master, slot.enabled, slot.pending) = (false, is_bell(&slot.record), false);
+            let enabled = is_bell(&slot.record) || slot.is_bare;
+            (slot.master, slot.enabled, slot.pending) = (false, enabled, false);
             if let Some(function) = &mut slot.function {
                 function.power_cycle(now);
             }
@@ -155,7 +159,7 @@ impl Bus {
     /// Lets an interrupt through, or holds it back. An interrupt that came meanwhile comes now.
     pub fn set_irq(&mut self, record: &DeviceRecord, enabled: bool) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.record.irq == record.irq) {
-            slot.enabled = enabled;
+            slot.enabled = enabled || slot.is_bare;
         }
     }
 
@@ -296,6 +300,25 @@ fn is_bell(record: &DeviceRecord) -> bool {
     matches!(record.location, Location::Bell { .. })
 }
 
+/// Finds the functions that send messages without a table. No message of theirs can be held back,
+/// and one of which more are described than it sends is not there.
+fn without_tables(slots: &mut [Slot]) {
+    for device in 0..slots.len() {
+        let function = slots[device].function.as_ref();
+        let Some(most) = function.and_then(|function| function.most_messages()) else { continue };
+        let is_of = |slot: &&mut Slot| match slot.record.location {
+            Location::Message { of, .. } => usize::from(of) == device,
+            _ => false,
+        };
+        let described = slots.iter_mut().filter(is_of).map(|slot| {
+            (slot.enabled, slot.is_bare) = (true, true);
+        });
+        if described.count() as u64 > most {
+            slots[device].function = None;
+        }
+    }
+}
+
 /// The segments of a system, as devices reach them.
 pub(crate) struct Segments<'a>(pub &'a mut [(Shared, u64)]);
 
@@ -372,6 +395,7 @@ impl Memory for Nothing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::{Features, PluggedController};
     use diapason_abi::archive::NONE;
 
     /// A bus with one doorbell that rings on interrupt 3.
@@ -387,26 +411,77 @@ mod tests {
             interval: 1_000_000,
         };
         assert_ne!(record.irq, NONE);
-        let slot = Slot {
+        let mut bus = of_slots(vec![slot(record)]);
+        bus.ask_again();
+        bus
+    }
+
+    fn slot(record: DeviceRecord) -> Slot {
+        Slot {
             record,
             function: None,
             master: false,
             enabled: is_bell(&record),
+            is_bare: false,
             pending: false,
             coming: Nanos::FOREVER,
             next: Nanos::FOREVER,
-        };
-        let mut bus = Bus {
+        }
+    }
+
+    fn of_slots(slots: Vec<Slot>) -> Bus {
+        Bus {
             joined: false,
-            slots: vec![slot],
+            slots,
             mapped: BTreeSet::new(),
             next: Nanos::FOREVER,
             notes: Vec::new(),
             live: BTreeSet::new(),
             strays: Vec::new(),
+        }
+    }
+
+    /// A controller without a table of messages, of which so many are described.
+    fn without_table(messages: u16) -> Bus {
+        let record = |location, irq| DeviceRecord {
+            key: 1,
+            allowed: 1,
+            location,
+            pages: 0,
+            irq,
+            level: false,
+            interval: 0,
         };
-        bus.ask_again();
-        bus
+        let function = diapason_abi::archive::PciFunction {
+            class: crate::controller::CLASS,
+            vendor: NONE,
+            product: NONE,
+            instance: 0,
+            bar: 0,
+        };
+        let mut slots = vec![slot(record(Location::Pci(function), NONE))];
+        let features = Features { bare: true, ..Features::default() };
+        slots[0].function = Some(Box::new(PluggedController::with(features)));
+        let message = |vector| slot(record(Location::Message { of: 0, vector }, 100 + vector));
+        slots.extend((0..messages).map(message));
+        without_tables(&mut slots);
+        of_slots(slots)
+    }
+
+    #[test]
+    fn a_message_without_a_table_is_not_held_back() {
+        let mut bus = without_table(8);
+        assert_eq!(bus.absent(), 0);
+        let record = bus.slots[3].record;
+        for enabled in [true, false] {
+            bus.set_irq(&record, enabled);
+            bus.slots[3].pending = true;
+            assert_eq!(bus.take_interrupt(), Some(3));
+        }
+        bus.power_cycle(Nanos(1));
+        bus.slots[3].pending = true;
+        assert_eq!(bus.take_interrupt(), Some(3));
+        assert_eq!(without_table(9).absent(), 1, "it sends no more than eight");
     }
 
     fn arrive(bus: &mut Bus, at: Nanos) -> Option<u16> {

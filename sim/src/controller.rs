@@ -16,6 +16,9 @@ use std::collections::VecDeque;
 /// The class of an xHCI controller.
 pub const CLASS: u32 = 0x0c_0330;
 
+/// Messages that a controller sends by MSI.
+const MSI_MESSAGES: u64 = 8;
+
 /// Connectors of a controller.
 const CONNECTORS: u8 = 15;
 
@@ -48,6 +51,14 @@ pub struct Features {
     pub uncoded: bool,
     /// Most of a slot that may be periodic, in per cent; `None` is what the standard allows.
     pub periodic_percent: Option<u8>,
+    /// Contexts of 64 bytes, as Intel's parts have.
+    pub large_contexts: bool,
+    /// Pages that it wants for itself; `None` is the usual number.
+    pub scratchpads: Option<u16>,
+    /// Firmware has it until its driver asks.
+    pub firmware: bool,
+    /// It sends messages without a table (MSI), so no single one can be held back.
+    pub bare: bool,
 }
 
 impl Features {
@@ -58,7 +69,19 @@ impl Features {
         let coding = if self.uncoded { Coding::Ignored } else { Coding::EightTen };
         let periodic_percent = self.periodic_percent;
         let debug = self.debug.then_some(DEBUG);
-        Xhc::new(Config { groups, coding, periodic_percent, debug, ..Config::default() })
+        let usual = Config::default();
+        let Features { large_contexts, firmware, .. } = self;
+        let scratchpads = self.scratchpads.unwrap_or(usual.scratchpads);
+        Xhc::new(Config {
+            groups,
+            coding,
+            periodic_percent,
+            debug,
+            large_contexts,
+            scratchpads,
+            firmware,
+            ..usual
+        })
     }
 }
 
@@ -241,6 +264,10 @@ impl FunctionModel for PluggedController {
     fn take_interrupts(&mut self, now: Nanos) -> Vec<u16> {
         let risen = self.coming.iter().take_while(|interrupt| interrupt.at <= now).count();
         self.coming.drain(..risen).map(|interrupt| interrupt.vector).collect()
+    }
+
+    fn most_messages(&self) -> Option<u64> {
+        self.features.bare.then_some(MSI_MESSAGES)
     }
 
     fn stuck(&self) -> Option<String> {

@@ -29,6 +29,12 @@ pub trait FunctionModel {
     /// The interrupts that have risen by `now`, by the number of their message (0 for a line).
     fn take_interrupts(&mut self, now: Nanos) -> Vec<u16>;
 
+    /// Returns how many messages the function sends at most, if it has no table of them in which
+    /// each could be held back (MSI).
+    fn most_messages(&self) -> Option<u64> {
+        None
+    }
+
     /// The part of it whose next change stays in the past, if there is one.
     fn stuck(&self) -> Option<String> {
         None

@@ -105,6 +105,8 @@ absences! {
     Messages = 5, "it sends fewer messages (MSI-X or MSI) than described";
     /// The kernel has no room to show itself the MSI-X table.
     Far = 6, "its MSI-X table lies above 4 GiB, as those of too many other devices do";
+    /// Firmware left it asleep, and it did not wake within 10 ms.
+    Asleep = 7, "firmware left it asleep, and it does not wake";
 }
 
 /// In the byte that says what kind of entry it is: the interrupt is level-triggered.
@@ -254,6 +256,6 @@ mod tests {
     #[test]
     fn reasons_are_told_by_their_numbers() {
         let known = (0..=u64::from(u8::MAX)).filter_map(Absence::decode);
-        assert_eq!(known.map(|absence| absence as u8).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(known.map(|absence| absence as u8).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
     }
 }

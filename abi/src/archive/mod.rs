@@ -120,7 +120,7 @@ refusals! {
     CounterVaries = 17, "the processor's counter changes its speed (it has no invariant TSC)";
     /// The machine has no clock of known speed.
     NoReference = 18, "no clock ticks that the processor's counter could be compared with: neither \
-        the HPET nor ACPI's timer nor the PIT";
+        the HPET nor ACPI's timer nor the PIT, and the processor names no speed";
     /// The clocks were compared, and the results differ.
     Unsteady = 19, "the processor's counter or timer had another speed each time it was compared \
         with a clock: something holds the processor up";
@@ -135,6 +135,8 @@ refusals! {
     X2Apic = 23, "firmware has locked the processor's local APIC in the mode x2APIC";
     /// The machine: data of programs could be executed.
     NoExecute = 24, "the processor has no no-execute (NX, XD), or firmware switched it off";
+    /// The machine: one of two accounts of the counter's speed is wrong.
+    Disagree = 25, "the processor names another speed of its counter than a clock shows";
 }
 
 /// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.

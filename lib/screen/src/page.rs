@@ -26,13 +26,15 @@ pub struct Page<'a> {
     line: u32,
     /// Usable memory of the machine, in bytes.
     memory: u64,
+    /// Processors that its firmware names.
+    processors: u64,
 }
 
 impl<'a> Page<'a> {
     /// A page of which nothing is drawn yet. The screen must be blank.
     #[must_use]
     pub fn new(frame: Framebuffer, sheet: Sheet<'a>) -> Page<'a> {
-        Page { frame, sheet, account: Account::default(), line: DETAILS, memory: 0 }
+        Page { frame, sheet, account: Account::default(), line: DETAILS, memory: 0, processors: 0 }
     }
 
     /// Draws the name of the system, and that boot is under way.
@@ -59,6 +61,7 @@ impl<'a> Page<'a> {
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         match record {
             Record::Memory => self.memory = word(0),
+            Record::Acpi => self.processors = word(1),
             Record::Vcpu => {
                 let paid = word(1).saturating_add(word(2));
                 self.account.vcpus_ns = self.account.vcpus_ns.saturating_add(paid);
@@ -145,15 +148,22 @@ impl<'a> Page<'a> {
         self.finding(&line, canvas);
     }
 
-    /// Says why nothing starts, and how much memory there is if it is too little.
+    /// Says why nothing starts, and how much there is of what is too little.
     fn refused<C: Canvas>(&mut self, reason: u64, canvas: &mut C) {
         self.paragraph(words::text(&words::REFUSALS, reason), canvas);
-        if reason == Refusal::Memory as u64 {
-            let mut line = ScreenLine::default();
-            line.say(&words::MEMORY).number(self.sheet.memory_mib.into()).say(&words::NEEDED);
-            line.number(self.memory / MIB).say(&words::FOUND);
-            self.detail(&line, 1, canvas);
-        }
+        let (mut line, sheet) = (ScreenLine::default(), &self.sheet);
+        let (needed, found, unit): (u64, u64, &[u8]) = if reason == Refusal::Memory as u64 {
+            line.say(&words::MEMORY);
+            (sheet.memory_mib.into(), self.memory / MIB, &words::UNIT_MIB)
+        } else if reason == Refusal::Processors as u64 {
+            line.say(&words::PROCESSORS);
+            (sheet.cores.into(), self.processors, b"")
+        } else {
+            return;
+        };
+        line.number(needed).say(unit).say(&words::NEEDED);
+        line.number(found).say(unit).say(&words::FOUND);
+        self.detail(&line, 1, canvas);
     }
 
     /// Draws the verdict of a run that leaves the machine with this status.

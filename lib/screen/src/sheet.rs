@@ -11,8 +11,8 @@ use diapason_abi::archive::crc32;
 const MAGIC: [u8; 8] = *b"DIASHEET";
 /// The length of everything before it, a checksum of that, and the magic number.
 const TRAILER: usize = 4 + 4 + MAGIC.len();
-/// Flags, processes, devices, memory.
-const HEADER: usize = 1 + 2 + 2 + 4;
+/// Flags, processes, devices, memory, cores.
+const HEADER: usize = 1 + 2 + 2 + 4 + 1;
 /// Before each name: its flags and its length.
 const NAME_HEADER: usize = 2;
 
@@ -36,6 +36,8 @@ pub struct SheetContent<'a> {
     pub flags: u8,
     /// The memory that the system needs, in MiB.
     pub memory_mib: u32,
+    /// The processors that the system needs.
+    pub cores: u8,
     pub system: &'a str,
     /// Names of processes, with bits of [`of_name`].
     pub processes: &'a [(&'a str, u8)],
@@ -50,6 +52,7 @@ impl SheetContent<'_> {
         out.extend((self.processes.len() as u16).to_le_bytes());
         out.extend((self.devices.len() as u16).to_le_bytes());
         out.extend(self.memory_mib.to_le_bytes());
+        out.extend([self.cores]);
         let devices = self.devices.iter().map(|name| (*name, 0));
         let names = [(self.system, 0)].into_iter().chain(self.processes.iter().copied());
         for (name, flags) in names.chain(devices) {
@@ -70,6 +73,7 @@ impl SheetContent<'_> {
 pub struct Sheet<'a> {
     pub flags: u8,
     pub memory_mib: u32,
+    pub cores: u8,
     processes: u16,
     devices: u16,
     names: &'a [u8],
@@ -88,10 +92,10 @@ impl<'a> Sheet<'a> {
             return None;
         }
         let (header, names) = body.split_first_chunk::<HEADER>()?;
-        let [flags, p0, p1, d0, d1, m0, m1, m2, m3] = *header;
+        let [flags, p0, p1, d0, d1, m0, m1, m2, m3, cores] = *header;
         let (processes, devices) = (u16::from_le_bytes([p0, p1]), u16::from_le_bytes([d0, d1]));
         let memory_mib = u32::from_le_bytes([m0, m1, m2, m3]);
-        let sheet = Sheet { flags, memory_mib, processes, devices, names };
+        let sheet = Sheet { flags, memory_mib, cores, processes, devices, names };
         let all = 1 + u32::from(processes) + u32::from(devices);
         sheet.rest(all)?.is_empty().then_some(sheet)
     }
@@ -143,6 +147,7 @@ mod tests {
         let content = SheetContent {
             flags: flags::PROVED,
             memory_mib: 64,
+            cores: 2,
             system: "car",
             processes: &[("brakes", 0), ("radio", of_name::MAY_FAULT)],
             devices: &["usb"],
@@ -156,7 +161,8 @@ mod tests {
     fn what_a_host_writes_is_read() {
         let bytes = sample();
         let sheet = Sheet::read(&bytes).unwrap();
-        assert_eq!((sheet.flags, sheet.memory_mib, sheet.system()), (1, 64, &b"car"[..]));
+        assert_eq!((sheet.flags, sheet.memory_mib, sheet.cores), (1, 64, 2));
+        assert_eq!(sheet.system(), b"car");
         assert_eq!(sheet.process(0), Some((0, &b"brakes"[..])));
         assert_eq!(sheet.process(1), Some((of_name::MAY_FAULT, &b"radio"[..])));
         assert_eq!((sheet.process(2), sheet.device(0)), (None, Some(&b"usb"[..])));

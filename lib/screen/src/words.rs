@@ -54,8 +54,10 @@ words! {
     ABSENT = "Device is absent: ";
     BECAUSE = ": ";
     MEMORY = "Memory: ";
-    NEEDED = " MiB needed, ";
-    FOUND = " MiB found";
+    PROCESSORS = "Processors: ";
+    UNIT_MIB = " MiB";
+    NEEDED = " needed, ";
+    FOUND = " found";
     LOST = "Records that found no room on the console: ";
     LINES_LOST = "Lines lost of process ";
     PANIC = "Panic in line ";

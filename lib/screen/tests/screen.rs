@@ -61,6 +61,7 @@ fn sheet(known: u8) -> Vec<u8> {
     let content = SheetContent {
         flags: known,
         memory_mib: 64,
+        cores: 2,
         system: "car",
         processes: &[("brakes", 0), ("radio", of_name::MAY_FAULT)],
         devices: &["usb"],
@@ -137,6 +138,13 @@ fn a_refusal_says_what_is_missing_and_what_was_found() {
     assert_eq!(said[6], "the machine has no such PCI function");
     assert_eq!(said[7], "the machine has too little memory for it");
     assert_eq!(said[8], "Memory: 64 MiB needed, 31 MiB found");
+    let records: [(Record, &[u64]); 2] = [
+        (Record::Acpi, &[0xf_0000, 1, 1, 0]),
+        (Record::ArchiveRefused, &[Refusal::Processors as u64]),
+    ];
+    let said = lines(ALL, &records, exit::NO_ARCHIVE);
+    assert_eq!(said[5], Refusal::Processors.text());
+    assert_eq!(said[6], "Processors: 2 needed, 1 found");
     // A sentence that is longer than a line goes on in the next.
     let long: [(Record, &[u64]); 1] = [(Record::ArchiveRefused, &[Refusal::Unsteady as u64])];
     let said = lines(ALL, &long, exit::NO_ARCHIVE);

@@ -21,8 +21,8 @@ use crate::source::{At, Source};
 use crate::state;
 use crate::supervision;
 use crate::system::{
-    ConditionSpec, DeviceSpec, Interrupt, MailboxSpec, Neighbours, Origin, ProcessSpec, Scheduling,
-    SegmentSpec, SemaphoreSpec, ServerSpec, System, VcpuSpec, WorkSpec,
+    ConditionSpec, ControllerVariant, DeviceSpec, Interrupt, MailboxSpec, Neighbours, Origin,
+    ProcessSpec, Scheduling, SegmentSpec, SemaphoreSpec, ServerSpec, System, VcpuSpec, WorkSpec,
 };
 use crate::tpipe;
 use crate::usb;
@@ -154,6 +154,7 @@ fn devices(declared: &Declared) -> Vec<DeviceSpec> {
             interval_ns: device.interval(0),
         }),
         allowed: users(declared, &name.value),
+        simulated: device.simulated,
     });
     let of_each = declared.devices.iter().zip(0..).flat_map(|(device, of)| {
         (0..device.what.messages()).map(move |vector| (device, of, vector))
@@ -164,6 +165,7 @@ fn devices(declared: &Declared) -> Vec<DeviceSpec> {
         size: 0,
         interrupt: Some(Interrupt { irq, level: false, interval_ns: device.what.interval(vector) }),
         allowed: users(declared, &device.name.value),
+        simulated: ControllerVariant::default(),
     }));
     devices.extend(declared.doorbells.iter().map(|bell| doorbell(declared, bell)));
     devices
@@ -185,6 +187,7 @@ fn doorbell(declared: &Declared, Named { name, what }: &Named<DeclaredBell>) -> 
         size: 0,
         interrupt: (what.core == declared.core).then_some(interrupt),
         allowed: answering.fold(users(declared, &name.value), |mask, (index, _)| mask | bit(index)),
+        simulated: ControllerVariant::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::plugged::UsbModel;
 use crate::source::{At, Span};
 use crate::sources;
 use crate::state::StateField;
-use crate::system::{ProcessSpec, SemaphoreKind, ServerSpec};
+use crate::system::{ControllerVariant, ProcessSpec, SemaphoreKind, ServerSpec};
 use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, BusInstance, PeriodicEndpoint, Speed};
 use diapason_contract::ethernet::Peer;
@@ -284,6 +284,7 @@ pub(crate) struct DeclaredDevice {
     pub irqs: Option<At<u16>>,
     /// One for all of its interrupts, one for each, or none.
     pub intervals: Vec<u64>,
+    pub simulated: ControllerVariant,
 }
 
 impl DeclaredDevice {

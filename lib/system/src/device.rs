@@ -5,12 +5,18 @@ use crate::diagnostics::{Problem, Report};
 use crate::keys;
 use crate::limits::{INTERVALS, IRQ_LINES, PAGE_BYTES, PHYSICAL_END};
 use crate::source::At;
+use crate::suggest::nearest;
+use crate::system::ControllerVariant;
 use crate::table::{Raw, Table};
 use diapason_abi::archive::{BARS, INTERRUPTS_MAX, NONE, PciFunction};
 
 /// Keys that only one of the two kinds of device has.
 const OF_PCI: [&str; 4] = ["vendor", "instance", "bar", "irqs"];
 const OF_ADDRESS: [&str; 2] = ["irq", "trigger"];
+/// The class of USB controllers that the simulator has.
+const XHCI: u32 = 0x0c_0330;
+/// The words for what the simulator's controller can be.
+const VARIANTS: [&str; 4] = ["large-contexts", "scratchpads", "firmware", "msi"];
 
 pub(crate) fn device(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredDevice> {
     let mut table = Table::new("[[device]]", "device", raw, report);
@@ -27,12 +33,36 @@ pub(crate) fn device(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredDevice>
     let intervals = table.durations("interval", INTERVALS);
     without_interrupt(table, is_pci);
     number_of_intervals(table, &intervals, irqs.as_ref());
+    let simulated = simulated(table, &place);
     table.report_unknown();
     let small = |number: At<u64>| Some(At::new(u16::try_from(number.value).ok()?, number.span));
     let (irq, irqs) = (irq.and_then(small), irqs.and_then(small));
     let level = trigger.is_some_and(|trigger| trigger.value);
     let intervals = intervals.into_iter().map(|interval| interval.value).collect();
-    Named { name, what: DeclaredDevice { place, size, irq, level, irqs, intervals } }
+    Named { name, what: DeclaredDevice { place, size, irq, level, irqs, intervals, simulated } }
+}
+
+/// Reads how the simulator's USB controller differs.
+fn simulated(table: &mut Table<'_, '_>, place: &DeclaredPlace) -> ControllerVariant {
+    let words = table.texts("simulated", "simulated = [\"msi\"]");
+    let is_controller =
+        matches!(place, DeclaredPlace::Pci(function) if function.value.class == XHCI);
+    for word in &words {
+        if !is_controller {
+            let title = "`simulated` is for a USB controller";
+            let help = "remove it, or add `pci = \"0c0330\"`";
+            table.report.push(Problem::new(&word.span, title, help));
+        } else if !VARIANTS.contains(&word.value.as_str()) {
+            let title = format!("`simulated` cannot be `{}`", word.value);
+            let meant =
+                nearest(&word.value, VARIANTS).map(|word| format!("did you mean `{word}`?"));
+            let help = meant.unwrap_or_else(|| format!("write one of {}", VARIANTS.join(", ")));
+            table.report.push(Problem::new(&word.span, title, help));
+        }
+    }
+    let [large_contexts, scratchpads, firmware, msi] =
+        VARIANTS.map(|variant| words.iter().any(|word| word.value == variant));
+    ControllerVariant { large_contexts, scratchpads, firmware, msi }
 }
 
 fn place(table: &mut Table<'_, '_>) -> DeclaredPlace {

@@ -107,9 +107,9 @@ pub use pulled::{Pullable, Pulled};
 pub use revise::{Revision, revised};
 pub use state::{StateField, StateNumber, StateReading, StateSpec};
 pub use system::{
-    ConditionSpec, CriticalSection, DeviceSpec, FarEnd, Interrupt, MailboxSpec, Neighbours, Place,
-    ProcessSpec, Restart, Scheduling, SegmentSpec, SemaphoreKind, SemaphoreSpec, ServedBy,
-    ServerSpec, Setting, System, VcpuSpec, WorkSpec,
+    ConditionSpec, ControllerVariant, CriticalSection, DeviceSpec, FarEnd, Interrupt, MailboxSpec,
+    Neighbours, Place, ProcessSpec, Restart, Scheduling, SegmentSpec, SemaphoreKind, SemaphoreSpec,
+    ServedBy, ServerSpec, Setting, System, VcpuSpec, WorkSpec,
 };
 pub use value::{KnownKey, ValueKind};
 pub use wire_time::{SLEW_PPM, WireTime};

@@ -294,6 +294,21 @@ pub struct DeviceSpec {
     pub interrupt: Option<Interrupt>,
     /// The processes that may map it and wait for its interrupt, one bit each.
     pub allowed: u64,
+    /// In the simulator: how it differs from other USB controllers.
+    pub simulated: ControllerVariant,
+}
+
+/// The ways in which PCs' USB controllers differ, as the simulator's one can.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ControllerVariant {
+    /// Contexts of 64 bytes instead of 32.
+    pub large_contexts: bool,
+    /// It wants 64 pages for itself instead of 4.
+    pub scratchpads: bool,
+    /// Firmware has it until its driver asks.
+    pub firmware: bool,
+    /// It sends up to 8 messages by MSI, which nobody can hold back one by one.
+    pub msi: bool,
 }
 
 /// How long what a program does under a name takes.

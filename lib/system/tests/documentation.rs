@@ -119,6 +119,7 @@ fn every_key_is_in_the_reference() {
         "instance",
         "bar",
         "irqs",
+        "simulated",
         "dma",
         "clock",
         "cores",

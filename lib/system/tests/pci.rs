@@ -3,7 +3,7 @@
 use crate::common::{built, problems, refused};
 use diapason_abi::archive::{Archive, Location, MESSAGES, NONE, PciFunction};
 use diapason_abi::{Key, PAGE};
-use diapason_system::parse;
+use diapason_system::{ControllerVariant, parse};
 
 /// Returns a PCI device `xhci` with more keys; its `pci` is in line 9, the keys begin in line 11.
 fn device(keys: &str) -> String {
@@ -173,4 +173,22 @@ fn memory_for_devices_says_so_in_the_archive() {
     let text = device("[[segment]]\nname = \"rings\"\nsize = \"64K\"\ndma = 1");
     let title = "`dma` is an integer, expected `true` or `false`";
     refused(&text, (14, 7), title, "write it as in `dma = true`");
+}
+
+#[test]
+fn the_simulators_controller_can_be_as_others() {
+    let simulated = |keys| parse("f", &device(keys)).unwrap().devices[0].simulated;
+    assert_eq!(simulated(""), ControllerVariant::default());
+    let intel = "simulated = [\"large-contexts\", \"scratchpads\", \"firmware\", \"msi\"]";
+    let all =
+        ControllerVariant { large_contexts: true, scratchpads: true, firmware: true, msi: true };
+    assert_eq!(simulated(intel), all);
+    let one = ControllerVariant { msi: true, ..ControllerVariant::default() };
+    assert_eq!(simulated("simulated = [\"msi\"]"), one);
+    let (title, help) = ("`simulated` cannot be `firmwar`", "did you mean `firmware`?");
+    bad("simulated = [\"firmwar\"]", 14, title, help);
+    let other = device("simulated = [\"msi\"]").replace("0c0330", "020000");
+    let (title, help) =
+        ("`simulated` is for a USB controller", "remove it, or add `pci = \"0c0330\"`");
+    refused(&other, (11, 14), title, help);
 }

@@ -3,6 +3,7 @@
 //! GDB starts the emulator itself and talks to it through a pipe. So an interrupt from the
 //! keyboard stops the system and not the emulator, and the emulator ends with the debugger.
 
+pub mod functions;
 pub mod registers;
 
 use diapason::describe::describe;

@@ -1,7 +1,14 @@
-//! USB controllers as PCs have them, without MSI-X. Those above 4 GiB are in the tests of images.
+//! USB controllers as PCs have them, in QEMU and in the simulator. Tests of images have those above
+//! 4 GiB.
 
 use super::{Observed, QemuTest};
+use crate::tally::Tally;
+use diapason::Workspace;
+use diapason::describe::describe;
 use diapason::hardware::Hardware;
+use diapason::metal::Built;
+use diapason::session::Session;
+use diapason_system::{ControllerVariant, DeviceSpec, RunOptions};
 
 const DEVICES: &str = "examples/usb-devices.toml";
 const SECONDS: u64 = 2;
@@ -53,6 +60,51 @@ pub const TESTS: &[QemuTest] = &[
     controller("a controller behind a second root serves all its devices", SECOND_ROOT),
     controller("a controller behind a port, beside others, serves all its devices", BESIDE),
 ];
+
+/// The controller of the simulator in every way that it can be.
+const EVERY: &str = "the simulator's controller serves its device in every variant";
+const SIMULATED: &str = "tests/systems/usb-simulated.toml";
+const SIMULATED_NS: u64 = 2_500_000_000;
+
+/// Runs the test of this file that boots a system often.
+pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
+    let name = format!("{}: {EVERY}", super::Machine::Simulator);
+    if name.contains(part) {
+        tally.step(&name, || variants(workspace, built));
+    }
+}
+
+/// Simulates the system with all sixteen controllers.
+fn variants(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let said = |failure: diapason::Failure| failure.to_string();
+    let described = describe(&workspace.root().join(SIMULATED)).map_err(said)?;
+    let observe = |variant| {
+        let mut system = described.clone();
+        let is_controller = |device: &&mut DeviceSpec| device.name == "xhci";
+        let controller = system.devices.iter_mut().find(is_controller).ok_or("no controller")?;
+        controller.simulated = variant;
+        let options = RunOptions { horizon_ns: SIMULATED_NS, record_bytes: 0, watch: false };
+        let session = Session::assemble(system, built.clone(), options).map_err(said)?;
+        Observed::simulate_working(&session)
+    };
+    for bits in 0..16 {
+        let variant = ControllerVariant {
+            large_contexts: bits & 1 != 0,
+            scratchpads: bits & 2 != 0,
+            firmware: bits & 4 != 0,
+            msi: bits & 8 != 0,
+        };
+        let boot = observe(variant)?;
+        boot.holds().map_err(|wrong| format!("{variant:?}: {wrong}"))?;
+        let read = boot.measured("display").len();
+        let interrupts: u64 = boot.run.outcome.devices.iter().map(|row| row.interrupts).sum();
+        println!("{variant:?}: {interrupts} interrupts, {read} reports");
+        if boot.run.outcome.lacking != 0 || interrupts < 50 || read == 0 {
+            return Err(format!("{variant:?}: the controller is not served"));
+        }
+    }
+    Ok(())
+}
 
 /// Everything promised is kept, and each of the controller's messages came.
 fn served(boots: &[Observed]) -> Result<(), String> {

@@ -7,6 +7,7 @@
 
 mod across;
 mod alarms;
+mod busy;
 mod chains;
 mod clock;
 mod common_time;
@@ -226,6 +227,8 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
             tally.step(&name, || test.run(workspace, built));
         }
     }
+    busy::run(workspace, built, part, tally);
+    controllers::run(workspace, built, part, tally);
     hosts::run(workspace, built, part, tally);
     ethernet::run(workspace, built, part, tally);
     common_time::run(workspace, built, part, tally);

@@ -47,6 +47,8 @@ struct Case {
     /// The second core stops without a word when it calls these functions of the kernel, one after
     /// the other. None: it goes on.
     stops_in: &'static [&'static str],
+    /// It stops in its turn at the controller of lines.
+    has_lines: bool,
     /// The loader says it, in text.
     by_loader: bool,
     says: &'static [&'static str],
@@ -64,9 +66,17 @@ const BIOS: Case = Case {
     damage: |_| {},
     cut: |_| {},
     stops_in: &[],
+    has_lines: false,
     by_loader: false,
     says: &["HOLDS: every promise was kept.", "DIAPASON  engine", "controller.0: ", " 0 skipped"],
 };
+
+/// Commands for the debugger: the core has its turn at the controller of lines.
+const TAKE_LINES: &str = "set language rust\n\
+    set $hall = &diapason_kernel::seat::SEAT.hall\n\
+    set $lines = &(*(0 as *mut diapason_kernel::seat::Hall)).lines\n\
+    set language c\n\
+    set var *(unsigned char *)(*(unsigned long *)$hall + (unsigned long)$lines) = 1\n";
 
 /// A PC that need not be fast, as nothing holds on it.
 const SLOW: Case = Case { shift: 3, ..BIOS };
@@ -81,7 +91,7 @@ const STOPS: Case = Case {
     ..SLOW
 };
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 15] = [
     BIOS,
     Case {
         name: "holds, from a stick by UEFI",
@@ -120,6 +130,12 @@ const CASES: [Case; 14] = [
         ..STOPS
     },
     Case {
+        name: "has a core that stops while it has the controller of lines",
+        system: "tests/systems/lines-cores.toml",
+        has_lines: true,
+        ..STOPS
+    },
+    Case {
         name: "lacks its USB controller",
         system: "tests/systems/usb-qemu.toml",
         says: &["NOT JUDGED HERE.", "Device is absent: xhci", "no such PCI function"],
@@ -135,7 +151,11 @@ const CASES: [Case; 14] = [
     Case {
         name: "lacks a processor",
         system: "examples/two-cores.toml",
-        says: &["NOTHING STARTS.", "the machine has too few processors for the cores"],
+        says: &[
+            "NOTHING STARTS.",
+            "the machine has too few processors for the cores",
+            "Processors: 2 needed, 1 found",
+        ],
         ..SLOW
     },
     Case {
@@ -238,6 +258,42 @@ impl Case {
         if self.by_loader || self.cores > 1 { Ok(()) } else { agrees() }
     }
 
+    /// Lets the machine go until its second core has called the functions of the kernel that are
+    /// named, and has it end there: interrupts off, for good.
+    fn stop_core(&self, folder: &Path, kernel: &Path) -> Result<(), String> {
+        /// The instructions `cli`, `hlt`, and a jump back to them, of which the kernel has some.
+        const END: &str = "0xfa, 0xf4, 0xeb, 0xfc";
+        let listens = || folder.join(DEBUGGER).exists();
+        for _ in (0..LISTENS_WITHIN).take_while(|_| !listens()) {
+            std::thread::sleep(LOOK);
+        }
+        let linkage = Linkage::read(&Image::read(kernel).map_err(said)?);
+        let text = |name| linkage.symbol(name).ok_or(format!("the kernel has no {name}"));
+        let [start, end] = [text("__text_start")?, text("__text_end")?];
+        let mut script = format!("target remote {DEBUGGER}\n");
+        for name in self.stops_in {
+            let mut functions = linkage.functions.iter();
+            let function = functions.find(|function| function.name.contains(name));
+            let function = function.ok_or(format!("the kernel has no {name}"))?;
+            let address = function.at.start;
+            script += &format!("delete\nhbreak *{address:#x} thread 2\ncontinue\n");
+        }
+        if self.has_lines {
+            script += TAKE_LINES;
+        }
+        script += &format!("find /b {start:#x}, {end:#x}, {END}\nset $pc = $_\n");
+        script += "printf \"stopped at %#lx\\n\", $pc\ndelete\ndetach\n";
+        let file = folder.join("stop.gdb");
+        fs::write(&file, script).map_err(broken)?;
+        let mut debugger = Command::new("timeout");
+        debugger.args(["400", GDB.program, "-q", "-nx", "-batch", "-ex", "set confirm off"]);
+        debugger.arg(kernel).arg("-x").arg(file).current_dir(folder).stdin(Stdio::null());
+        let output = debugger.output().map_err(broken)?;
+        let words = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let stopped = words.lines().any(|line| line.starts_with("stopped at "));
+        if stopped { Ok(()) } else { Err(format!("the debugger did not stop the core: {words}")) }
+    }
+
     /// Returns the line of the verdict. That of the loader is anywhere.
     fn verdict(&self, lines: &[String]) -> String {
         let nothing = |line: &&String| line.starts_with("Nothing starts");
@@ -272,9 +328,9 @@ impl Case {
             command.args(["-S", "-gdb", &format!("unix:{DEBUGGER},server=on,wait=off")]);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::null());
-        let mut machine = Machine(command.spawn().map_err(broken)?);
+        let mut machine = Running(command.spawn().map_err(broken)?);
         if !self.stops_in.is_empty() {
-            stop_core(folder.path(), kernel, self.stops_in)?;
+            self.stop_core(folder.path(), kernel)?;
         }
         let mut before = Vec::new();
         for number in 0..LOOKS_MAX {
@@ -295,39 +351,6 @@ impl Case {
     }
 }
 
-/// Lets the machine go until its second core has called each of these functions of the kernel, and
-/// has it end there: interrupts off, for good.
-fn stop_core(folder: &Path, kernel: &Path, functions: &[&str]) -> Result<(), String> {
-    /// The instructions `cli`, `hlt`, and a jump back to them, of which the kernel has some.
-    const END: &str = "0xfa, 0xf4, 0xeb, 0xfc";
-    let listens = || folder.join(DEBUGGER).exists();
-    for _ in (0..LISTENS_WITHIN).take_while(|_| !listens()) {
-        std::thread::sleep(LOOK);
-    }
-    let linkage = Linkage::read(&Image::read(kernel).map_err(said)?);
-    let text = |name| linkage.symbol(name).ok_or(format!("the kernel has no {name}"));
-    let [start, end] = [text("__text_start")?, text("__text_end")?];
-    let mut script = format!("target remote {DEBUGGER}\n");
-    for name in functions {
-        let mut functions = linkage.functions.iter();
-        let function = functions.find(|function| function.name.contains(name));
-        let function = function.ok_or(format!("the kernel has no {name}"))?;
-        let address = function.at.start;
-        script += &format!("delete\nhbreak *{address:#x} thread 2\ncontinue\n");
-    }
-    script += &format!("find /b {start:#x}, {end:#x}, {END}\nset $pc = $_\n");
-    script += "printf \"stopped at %#lx\\n\", $pc\ndelete\ndetach\n";
-    let file = folder.join("stop.gdb");
-    fs::write(&file, script).map_err(broken)?;
-    let mut debugger = Command::new("timeout");
-    debugger.args(["400", GDB.program, "-q", "-nx", "-batch", "-ex", "set confirm off"]);
-    debugger.arg(kernel).arg("-x").arg(file).current_dir(folder).stdin(Stdio::null());
-    let output = debugger.output().map_err(broken)?;
-    let words = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    let stopped = words.lines().any(|line| line.starts_with("stopped at "));
-    if stopped { Ok(()) } else { Err(format!("the debugger did not stop the core: {words}")) }
-}
-
 /// Checks that the serial port says which core stopped, too.
 fn told_of_core(folder: &RunFolder) -> Result<(), String> {
     let serial = fs::read(folder.path().join(SERIAL)).map_err(broken)?;
@@ -338,9 +361,9 @@ fn told_of_core(folder: &RunFolder) -> Result<(), String> {
 }
 
 /// An emulator that ends with its value.
-struct Machine(Child);
+pub(super) struct Running(pub Child);
 
-impl Drop for Machine {
+impl Drop for Running {
     fn drop(&mut self) {
         // Both fail only if it has ended already.
         let _ = self.0.kill();
@@ -348,7 +371,7 @@ impl Drop for Machine {
     }
 }
 
-impl Machine {
+impl Running {
     /// Takes a picture and reads it; no lines if the machine has none yet.
     fn look(&mut self, folder: &Path, number: u32) -> Result<Vec<String>, String> {
         let picture = self.ask(folder, &format!("{number}.ppm"), "screendump")?;

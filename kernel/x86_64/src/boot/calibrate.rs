@@ -6,14 +6,12 @@ use super::acpi::Acpi;
 use crate::apic::LocalApic;
 use crate::clock::Clock;
 use crate::cpu;
+use core::ops::ControlFlow::Break;
 use diapason_abi::archive::Refusal;
-use diapason_core::speed::{Comparison, WINDOWS_MAX};
+use diapason_core::speed::{
+    self, ClockLook, Comparison, FEMTOS_PER_SECOND, KnownClock, SPEED_LEAF, WINDOWS_MAX, Windows,
+};
 
-/// How long a window is: two of 25 ms make 10 ns of reading error 0.2 ppm. The shortest clock wraps
-/// after 54 ms.
-const WINDOW_NANOS: u64 = 25_000_000;
-const FEMTOS_PER_NANO: u64 = 1_000_000;
-const FEMTOS_PER_SECOND: u64 = 1_000_000_000_000_000;
 const PIT_HZ: u64 = 1_193_182;
 const PM_HZ: u64 = 3_579_545;
 /// Longest tick that a high-precision timer may have.
@@ -24,6 +22,9 @@ const LOOKS_MAX: u32 = 1 << 16;
 /// processor of 10 GHz.
 const PAUSE: u64 = 1 << 14;
 const PAUSES_MAX: u32 = 1 << 15;
+/// The speed that the processor names and the one that a clock shows are the same to one part in
+/// this. An HPET may be wrong by one in 2,000.
+const ACCOUNTS_AGREE: u64 = 512;
 
 /// Turns of a short loop between two looks at the counter, of a cycle or more each.
 const TURNS: u64 = 1 << 10;
@@ -36,22 +37,13 @@ enum Source {
     PowerManagement(u16),
     /// The PC's interval timer.
     Pit,
+    /// The processor's counter itself, whose speed it names.
+    Counter,
 }
 
 struct Reference {
     source: Source,
-    /// The bits that it counts.
-    bits: u64,
-    /// Femtoseconds of a tick.
-    tick: u64,
-}
-
-/// One look at all three clocks.
-#[derive(Clone, Copy)]
-struct Look {
-    reference: u64,
-    counter: u64,
-    timer: u32,
+    clock: KnownClock,
 }
 
 impl Reference {
@@ -61,11 +53,12 @@ impl Reference {
         unsafe {
             match self.source {
                 Source::Hpet(counter) => u64::from(counter.read_volatile()),
-                Source::PowerManagement(port) => u64::from(cpu::in32(port)) & self.bits,
+                Source::PowerManagement(port) => u64::from(cpu::in32(port)) & self.clock.bits,
+                Source::Counter => cpu::counter(),
                 Source::Pit => {
                     cpu::out8(0x43, 0x80);
                     let value = u64::from(cpu::in8(0x42)) | u64::from(cpu::in8(0x42)) << 8;
-                    self.bits - value
+                    self.clock.bits - value
                 }
             }
         }
@@ -73,12 +66,12 @@ impl Reference {
 
     /// Waits for the next tick and looks at all clocks; `None` if it does not tick.
     #[inline(never)]
-    fn edge(&self, timer: &LocalApic) -> Option<Look> {
+    fn edge(&self, timer: &LocalApic) -> Option<ClockLook> {
         let before = self.read();
         for _ in 0..LOOKS_MAX {
-            let reference = self.read();
-            if reference != before {
-                return Some(Look { reference, counter: cpu::counter(), timer: timer.current() });
+            let known = self.read();
+            if known != before {
+                return Some(ClockLook { known, counter: cpu::counter(), timer: timer.current() });
             }
         }
         None
@@ -97,16 +90,13 @@ impl Reference {
         };
         let source = Source::Hpet(registers.wrapping_add(0xf0 / 4));
         let sound = (1..=HPET_TICK_MAX).contains(&tick);
-        sound.then_some(Reference { source, bits: u32::MAX.into(), tick })
+        sound.then_some(Reference { source, clock: KnownClock { bits: u32::MAX.into(), tick } })
     }
 
     fn power_management(port: u16) -> Option<Reference> {
         let source = Source::PowerManagement(port);
-        (port != 0).then_some(Reference {
-            source,
-            bits: 0xff_ffff,
-            tick: FEMTOS_PER_SECOND / PM_HZ,
-        })
+        let clock = KnownClock { bits: 0xff_ffff, tick: FEMTOS_PER_SECOND / PM_HZ };
+        (port != 0).then_some(Reference { source, clock })
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "as its sisters")]
@@ -118,52 +108,50 @@ impl Reference {
             cpu::out8(0x42, 0);
             cpu::out8(0x42, 0);
         }
-        let tick = FEMTOS_PER_SECOND / PIT_HZ;
-        Some(Reference { source: Source::Pit, bits: 0xffff, tick })
+        let clock = KnownClock { bits: 0xffff, tick: FEMTOS_PER_SECOND / PIT_HZ };
+        Some(Reference { source: Source::Pit, clock })
     }
 
-    /// The window from one look to the end of another that begins `WINDOW_NANOS` later.
-    fn window(&self, timer: &LocalApic, first: &Look) -> Option<(Comparison, Look)> {
-        for _ in 0..PAUSES_MAX {
+    fn told(khz: u64) -> Reference {
+        Reference { source: Source::Counter, clock: speed::told_clock(khz) }
+    }
+
+    /// Compares the clocks until two neighbouring windows agree.
+    fn windows(&self, timer: &LocalApic, first: ClockLook) -> Result<Comparison, Refusal> {
+        let mut windows = Windows::new(self.clock, first);
+        for _ in 0..PAUSES_MAX * WINDOWS_MAX {
             wait_ticks(PAUSE);
-            let last = self.edge(timer)?;
-            let ticks = last.reference.wrapping_sub(first.reference) & self.bits;
-            let nanos = ticks * self.tick / FEMTOS_PER_NANO;
-            if nanos >= WINDOW_NANOS {
-                let counter = last.counter - first.counter;
-                let timer = u64::from(first.timer.wrapping_sub(last.timer));
-                return Some((Comparison { nanos, counter, timer }, last));
+            let look = self.edge(timer).ok_or(Refusal::NoReference)?;
+            if let Break(sure) = windows.look(look) {
+                return sure.ok_or(Refusal::Unsteady);
             }
         }
-        None
+        Err(Refusal::NoReference)
     }
 }
 
-/// Compares the counter and the timer with the first clock that ticks. Returns the clock of the
-/// kernel, and both speeds in kHz.
+/// Compares the counter and the timer with the first clock that ticks, and that with the speed that
+/// the processor names. Returns the clock of the kernel, and both speeds in kHz.
 pub fn calibrate(acpi: &Acpi, timer: &mut LocalApic) -> Result<(Clock, u64, u64), Refusal> {
     timer.free_run();
+    let told = speed::told_khz(cpu::identify(0)[0], cpu::identify(SPEED_LEAF));
     let ticks = |reference: Reference| reference.edge(timer).map(|look| (reference, look));
     let found = Reference::hpet(acpi.hpet).and_then(ticks);
     let found = found.or_else(|| Reference::power_management(acpi.pm_timer).and_then(ticks));
     let found = found.or_else(|| Reference::pit().and_then(ticks));
+    let found = found.or_else(|| told.map(Reference::told).and_then(ticks));
     let (reference, first) = found.ok_or(Refusal::NoReference)?;
-    let (mut look, mut before) = (first, None::<Comparison>);
-    for _ in 0..WINDOWS_MAX {
-        let (window, next) = reference.window(timer, &look).ok_or(Refusal::NoReference)?;
-        if let Some(sure) = before.and_then(|before| before.confirmed(&window)) {
-            let [counter_khz, timer_khz] = sure.speeds();
-            let clock = Clock {
-                base: first.counter,
-                multiplier: ratio(1_000_000, counter_khz),
-                counter_multiplier: ratio(counter_khz, 1_000_000),
-                timer_multiplier: ratio(timer_khz, 1_000_000),
-            };
-            return Ok((clock, counter_khz, timer_khz));
-        }
-        (look, before) = (next, Some(window));
+    let [counter_khz, timer_khz] = reference.windows(timer, first)?.speeds();
+    if told.is_some_and(|told| !speed::agree(told, counter_khz, ACCOUNTS_AGREE)) {
+        return Err(Refusal::Disagree);
     }
-    Err(Refusal::Unsteady)
+    let clock = Clock {
+        base: first.counter,
+        multiplier: ratio(1_000_000, counter_khz),
+        counter_multiplier: ratio(counter_khz, 1_000_000),
+        timer_multiplier: ratio(timer_khz, 1_000_000),
+    };
+    Ok((clock, counter_khz, timer_khz))
 }
 
 /// `a` / `b` in units of 1 / 2^32, of numbers below 2^32.

@@ -18,6 +18,7 @@ use diapason_abi::archive::{
     Absence, Archive, DeviceRecord, Location, NONE, PciFunction, SegmentRecord,
 };
 use diapason_abi::layout::SLOTS_MAX;
+use diapason_abi::pci::FunctionConfiguration;
 use diapason_abi::record::Record;
 use diapason_abi::results::{self, RunState};
 
@@ -185,7 +186,7 @@ impl Devices<'_> {
         if let Signalling::Bare { function, capability, log } = opened.sender {
             let first = self.consecutive(log).ok_or(Absence::Messages)?;
             let vector = FIRST_DEVICE as u32 + first as u32;
-            function.begin_bare(capability, log, self.core, vector);
+            function.begin_bare(capability, log, pci::message_address(self.core), vector);
             if let Some(place) = self.firsts.get_mut(index) {
                 *place = first;
             }

@@ -1,7 +1,6 @@
-//! PCI: finding a described function, its registers, and how it sends messages: by a table (MSI-X),
-//! or without one (MSI).
+//! PCI: finding a described function among those that firmware has numbered, and opening it.
 //!
-//! Firmware has numbered the buses and given every function its addresses; nothing is moved here.
+//! The module [`diapason_abi::pci`] reads what a function's registers say: hosts can test it.
 
 use super::acpi::Acpi;
 use super::spaces::{self, REACH};
@@ -11,40 +10,18 @@ use crate::pci::{self, PORTS};
 use core::ops::Range;
 use diapason_abi::PAGE;
 use diapason_abi::archive::{Absence, NONE, PciFunction};
+use diapason_abi::pci::{
+    BUS_MASTER, CLASS, COMMAND, ENTRY, FunctionConfiguration, HEADER, IDENTITY, MASK, MEMORY, MSI,
+    MessageKind, MessageTable,
+};
 
-/// Registers of a function's configuration, by offset.
-const IDENTITY: usize = 0x00;
-const COMMAND: usize = 0x04;
-const CLASS: usize = 0x08;
-const HEADER: usize = 0x0c;
-const FIRST_BAR: usize = 0x10;
 const BUSES: usize = 0x18;
-const CAPABILITIES: usize = 0x34;
-
-/// Bits of the command register, and of the status in its upper half.
-const MEMORY: u32 = 1 << 1;
-const DECODE: u32 = 7;
-const NO_LINE: u32 = 1 << 10;
-const HAS_CAPABILITIES: u32 = 1 << 20;
 /// A function that is not there.
 const NOBODY: u32 = u32::MAX;
-/// Most capabilities that fit one behind the other into a function's first 256 bytes.
-const CAPABILITIES_MAX: usize = 48;
-const MSI: u32 = 0x05;
-const MSI_ON: u32 = 1 << 16;
-/// Position of the binary logarithm of the messages that a function may send, in its control word.
-const MSI_GRANTED: u32 = 20;
-const MSI_X: u32 = 0x11;
-const MSI_X_ON: u32 = 1 << 31;
-const MSI_X_HELD_BACK: u32 = 1 << 30;
-/// Bytes of an entry of the table, and the offset of its mask.
-const ENTRY: u64 = 16;
-const MASK: u64 = 12;
 /// Where a message is sent to, so that it interrupts.
 const INTERRUPTS: u32 = 0xfee0_0000;
 /// The class of bridges.
 const BRIDGE: u32 = 0x06;
-const BUS_MASTER: u32 = 1 << 2;
 
 /// A function's configuration: the address of its first register, as [`crate::pci`] has it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,14 +49,6 @@ pub enum Signalling {
         capability: usize,
         log: u32,
     },
-}
-
-/// A table of messages: which base address register it lies behind, where, and its entries.
-struct Messages {
-    capability: usize,
-    bar: u8,
-    offset: u64,
-    entries: u64,
 }
 
 /// Visits every function until `visit` says so; returns where it stopped. A PC may have several
@@ -155,6 +124,18 @@ pub fn name_message(mask: *mut u32, entry: u32) {
     put(message + 8, 0);
 }
 
+impl FunctionConfiguration for Function {
+    #[inline(never)]
+    fn read(&self, register: usize) -> u32 {
+        pci::read(self.0 + register as u64)
+    }
+
+    #[inline(never)]
+    fn write(&self, register: usize, value: u32) {
+        pci::write(self.0 + register as u64, value);
+    }
+}
+
 impl Function {
     /// Returns the function at this place (bus, device and function) of the configuration memory.
     pub fn at(base: u64, place: u64) -> Function {
@@ -190,25 +171,8 @@ impl Function {
     pub fn name_bare(self, first: u32) {
         const COUNTED: u32 = 1 << 3;
         if let Some(capability) = self.capability(MSI) {
-            self.write(capability + 4, named(first) | COUNTED);
-            self.write(self.bare_data(capability), 0);
+            self.address_bare(capability, named(first) | COUNTED, 0);
         }
-    }
-
-    /// Returns where the data of its messages without a table are.
-    fn bare_data(self, capability: usize) -> usize {
-        const WIDE: u32 = 1 << 23;
-        if self.read(capability) & WIDE == 0 { capability + 8 } else { capability + 12 }
-    }
-
-    #[inline(never)]
-    fn read(self, register: usize) -> u32 {
-        pci::read(self.0 + register as u64)
-    }
-
-    #[inline(never)]
-    fn write(self, register: usize, value: u32) {
-        pci::write(self.0 + register as u64, value);
     }
 
     /// Returns where its command register is.
@@ -244,121 +208,25 @@ impl Function {
     /// Its registers and messages, if there are as many as described. The function decodes memory
     /// from now on, sends no interrupts, and does not access memory by itself.
     pub fn open(self, bar: u8, pages: u32, messages: u64) -> Result<Opened, Absence> {
-        self.write(COMMAND, self.read(COMMAND) & 0xffff & !DECODE | NO_LINE);
-        let (registers, size) = self.registers(bar).ok_or(Absence::NoRegisters)?;
-        let whole_pages = registers.is_multiple_of(PAGE as u64);
-        if !whole_pages || size < u64::from(pages) * PAGE as u64 {
-            return Err(Absence::Small);
+        if !self.wake(&mut rest) {
+            return Err(Absence::Asleep);
         }
-        let (mut hidden, mut sender) = (0..0, Signalling::Silent);
-        let table = self.messages();
-        if let Some(found) = &table
-            && found.bar == bar
-        {
-            let end = found.offset + found.entries * ENTRY;
-            hidden = found.offset / PAGE as u64..end.div_ceil(PAGE as u64);
-        }
-        if messages > 0 {
-            sender = match table {
-                Some(found) if found.entries >= messages => {
-                    let (behind, _) = self.registers(found.bar).ok_or(Absence::Messages)?;
-                    Signalling::Table(self.begin_messages(&found, behind)?)
-                }
-                _ => self.bare(messages)?,
-            };
-        }
+        let found = self.describe(bar, u64::from(pages) * PAGE as u64, messages)?;
+        let sender = match found.messages {
+            MessageKind::None => Signalling::Silent,
+            MessageKind::Table(table, behind) => {
+                Signalling::Table(self.begin_messages(&table, behind)?)
+            }
+            MessageKind::Bare { capability, log } => {
+                Signalling::Bare { function: self, capability, log }
+            }
+        };
         self.write(COMMAND, self.read(COMMAND) & 0xffff | MEMORY);
-        Ok(Opened { registers, hidden, sender })
-    }
-
-    /// Lets the function send so many messages by MSI, a power of two.
-    fn bare(self, messages: u64) -> Result<Signalling, Absence> {
-        let capability = self.capability(MSI).ok_or(Absence::Messages)?;
-        let log = messages.next_power_of_two().trailing_zeros();
-        if self.read(capability) >> 17 & 7 < log {
-            return Err(Absence::Messages);
-        }
-        Ok(Signalling::Bare { function: self, capability, log })
-    }
-
-    /// Lets it send messages by MSI, from `vector` on: that is a multiple of their number.
-    pub fn begin_bare(self, capability: usize, log: u32, core: u32, vector: u32) {
-        const MASKABLE: u32 = 1 << 24;
-        let head = self.read(capability);
-        self.write(capability + 4, message_address(core));
-        self.write(capability + 8, 0);
-        let data = self.bare_data(capability);
-        self.write(data, vector);
-        if head & MASKABLE != 0 {
-            self.write(data + 4, 0);
-        }
-        self.write(capability, head & !(7 << MSI_GRANTED) | log << MSI_GRANTED | MSI_ON);
-    }
-
-    /// Address and size of what a base address register names, if it is memory with an address.
-    fn registers(self, bar: u8) -> Option<(u64, u64)> {
-        const IN_PORTS: u32 = 1;
-        const KIND: u32 = 6;
-        const WIDE: u32 = 4;
-        let register = FIRST_BAR + 4 * bar as usize;
-        let low = self.read(register);
-        let wide = low & KIND == WIDE && bar < 5;
-        if low & IN_PORTS != 0 {
-            return None;
-        }
-        let mut mask = u64::MAX << 32 | u64::from(self.writable(register));
-        let mut address = u64::from(low & !0xf);
-        if wide {
-            address |= u64::from(self.read(register + 4)) << 32;
-            mask = u64::from(self.writable(register + 4)) << 32 | mask & 0xffff_ffff;
-        }
-        let size = (mask & !0xf).wrapping_neg();
-        (address != 0 && size != 0).then_some((address, size))
-    }
-
-    /// The bits of a register that can be written.
-    fn writable(self, register: usize) -> u32 {
-        let before = self.read(register);
-        self.write(register, u32::MAX);
-        let bits = self.read(register);
-        self.write(register, before);
-        bits
-    }
-
-    /// Returns the function's table of messages.
-    fn messages(self) -> Option<Messages> {
-        let capability = self.capability(MSI_X)?;
-        let place = self.read(capability + 4);
-        Some(Messages {
-            capability,
-            bar: (place & 7) as u8,
-            offset: u64::from(place & !7),
-            entries: u64::from(self.read(capability) >> 16 & 0x7ff) + 1,
-        })
-    }
-
-    /// Returns where a capability is.
-    #[inline(never)]
-    fn capability(self, wanted: u32) -> Option<usize> {
-        if self.read(COMMAND) & HAS_CAPABILITIES == 0 {
-            return None;
-        }
-        let mut at = self.read(CAPABILITIES) as usize & 0xfc;
-        for _ in 0..CAPABILITIES_MAX {
-            if at < 0x40 {
-                return None;
-            }
-            let head = self.read(at);
-            if head & 0xff == wanted {
-                return Some(at);
-            }
-            at = (head >> 8) as usize & 0xfc;
-        }
-        None
+        Ok(Opened { registers: found.registers, hidden: found.hidden, sender })
     }
 
     /// Lets it send messages, each held back by its own entry; where the table is.
-    fn begin_messages(self, found: &Messages, registers: u64) -> Result<u64, Absence> {
+    fn begin_messages(self, found: &MessageTable, registers: u64) -> Result<u64, Absence> {
         let (mut table, length) = (registers + found.offset, found.entries * ENTRY);
         if table + length > REACH {
             table = spaces::alias(table, length).ok_or(Absence::Far)?;
@@ -369,9 +237,17 @@ impl Function {
         for entry in 0..found.entries {
             put(table + entry * ENTRY + MASK, 1);
         }
-        let head = self.read(found.capability);
-        self.write(found.capability, head & !MSI_X_HELD_BACK | MSI_X_ON);
+        self.begin_table(found);
         Ok(table)
+    }
+}
+
+/// Waits 10 ms at least, on a processor of 10 GHz: so long does a function take to wake.
+fn rest() {
+    const TICKS: u64 = 100_000_000;
+    let start = cpu::counter();
+    while cpu::counter() - start < TICKS {
+        core::hint::spin_loop();
     }
 }
 
