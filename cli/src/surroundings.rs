@@ -67,9 +67,10 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Box<dyn UsbDevice> {
     let buses: Vec<Option<CanBus>> = (0..plug.channels).map(bus).collect();
     let numbered = (plug.first_channel..).zip(&buses);
     wired.extend(numbered.filter_map(|(number, bus)| Some((number, bus.clone()?))));
+    let clock_at = Nanos(plug.clock_at_ns);
     match plug.model {
-        UsbModel::GsUsb => Box::new(GsUsbModel::new(1, &buses)),
-        _ => Box::new(Hydra::new(Identity::default(), &buses)),
+        UsbModel::GsUsb => Box::new(GsUsbModel::new(1, &buses).clock_begins(clock_at)),
+        _ => Box::new(Hydra::new(Identity::default(), &buses).clock_begins(clock_at)),
     }
 }
 

@@ -46,6 +46,13 @@ impl Glance<'_, '_> {
         self.machine.peek(address, to)
     }
 
+    /// Returns a sum over all memory of programs but that of this process, and over the segments
+    /// that it does not show.
+    #[must_use]
+    pub fn sum_beside(&self, process: u16) -> u64 {
+        self.machine.sum_beside(process)
+    }
+
     /// Says how the run went up to now for every thread, VCPU, device and process, in the records
     /// of its end. Time since the last entry into the kernel is not in them.
     pub fn accounts(&self, mut emit: impl FnMut(Record, &[u64])) {

@@ -153,6 +153,20 @@ impl Simulated {
         !self.isolate && programs.any(|program| copy_from(program, address, to).is_ok())
     }
 
+    /// Returns a sum over all memory that is not of this process: windows of others, and segments
+    /// that it does not show.
+    pub fn sum_beside(&self, process: u16) -> u64 {
+        let own = self.programs.get(usize::from(process)).and_then(Option::as_ref);
+        let shows = |slot: u64| {
+            own.is_some_and(|own| own.window.has(layout::SEGMENTS + slot * layout::SLOT))
+        };
+        let others = (0u16..).zip(&self.programs).filter(|(index, _)| *index != process);
+        let windows = others.filter_map(|(_, program)| Some(program.as_ref()?.window.sum()));
+        let segments = (0u64..).zip(&self.segments).filter(|(slot, _)| !shows(*slot));
+        let segments = segments.map(|(_, (shared, _))| shared.sum());
+        windows.chain(segments).fold(0, |all, sum| all.rotate_left(7) ^ sum)
+    }
+
     /// The running thread reads a device's register, if it has one there.
     pub fn read_register(&mut self, address: u64, bytes: u8, now: Nanos) -> Option<u64> {
         self.accesses += 1;

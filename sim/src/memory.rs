@@ -8,8 +8,10 @@
 use diapason_abi::archive::SegmentRecord;
 use diapason_abi::{PAGE, layout};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Error;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
 /// The rights of a program on a page.
@@ -171,6 +173,31 @@ impl Window {
         if self.rights[pages].iter().all(allowed) { NonNull::new(address as *mut u8) } else { None }
     }
 
+    /// Returns whether the program has any right on the page at `offset`.
+    pub fn has(&self, offset: u64) -> bool {
+        self.rights.get(offset as usize / PAGE).is_some_and(|own| *own != Rights::Nothing as u8)
+    }
+
+    /// Returns a sum over the program's memory, without the segments that it shows. A sealed window
+    /// is open meanwhile.
+    pub fn sum(&self) -> u64 {
+        let parts = self.parts.iter().filter(|(offset, _)| **offset < layout::SEGMENTS);
+        parts.fold(0, |sum, (offset, (pages, _))| {
+            if self.sealed {
+                self.apply(*offset, *pages, Rights::Read);
+            }
+            let at = (self.base + offset) as *const u8;
+            // SAFETY: pages of this window that can be read now; no program runs while the
+            // reference lives.
+            let bytes = unsafe { std::slice::from_raw_parts(at, *pages as usize * PAGE) };
+            let sum = added(sum, bytes);
+            if self.sealed {
+                self.apply(*offset, *pages, Rights::Nothing);
+            }
+            sum
+        })
+    }
+
     /// The pages themselves, for the loader.
     pub fn bytes(&mut self, offset: u64, length: usize) -> &mut [u8] {
         assert!(offset + length as u64 <= layout::WINDOW);
@@ -187,9 +214,17 @@ impl Drop for Window {
     }
 }
 
+/// Returns a sum with whole pages added to it. One changed byte changes it, wherever it is.
+fn added(sum: u64, pages: &[u8]) -> u64 {
+    let (words, _) = pages.as_chunks();
+    words.iter().fold(sum, |sum, word| {
+        (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    })
+}
+
 /// Memory that several processes, or a process and a device, see.
 pub(crate) struct Shared {
-    file: OwnedFd,
+    file: File,
     host: NonNull<u8>,
     bytes: usize,
 }
@@ -204,7 +239,7 @@ impl Shared {
             if file < 0 || libc::ftruncate(file, bytes as libc::off_t) < 0 {
                 return Err(Error::last_os_error());
             }
-            OwnedFd::from_raw_fd(file)
+            File::from_raw_fd(file)
         };
         Shared::of(file, bytes)
     }
@@ -214,7 +249,7 @@ impl Shared {
         Shared::of(self.file.try_clone()?, self.bytes)
     }
 
-    fn of(file: OwnedFd, bytes: usize) -> Result<Shared, Error> {
+    fn of(file: File, bytes: usize) -> Result<Shared, Error> {
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         let null = std::ptr::null_mut();
         // SAFETY: a new mapping that replaces nothing.
@@ -224,6 +259,14 @@ impl Shared {
             Some(host) if host.as_ptr() as isize != -1 => Ok(Shared { file, host, bytes }),
             _ => Err(Error::last_os_error()),
         }
+    }
+
+    /// Returns a sum over the memory.
+    pub fn sum(&self) -> u64 {
+        let mut bytes = vec![0; self.bytes];
+        let read = self.file.read_exact_at(&mut bytes, 0);
+        assert!(read.is_ok(), "{read:?}");
+        added(0, &bytes)
     }
 
     /// Returns the memory as the simulator and its devices see it.
@@ -273,6 +316,11 @@ mod tests {
         let (mut other, pages) = commons.segment(&record).unwrap();
         one.bytes()[17] = 3;
         assert_eq!((other.bytes()[17], pages), (3, 1));
+        let sum = one.sum();
+        one.bytes()[PAGE - 1] = 1;
+        assert_ne!(other.sum(), sum);
+        one.bytes()[PAGE - 1] = 0;
+        assert_eq!(other.sum(), sum);
         record.common = false;
         let (mut own, _) = commons.segment(&record).unwrap();
         assert_eq!(own.bytes()[17], 0);

@@ -89,6 +89,11 @@ pub trait Observer {
         let _ = glance;
     }
 
+    /// A thread ran up to a trap, and the kernel has done nothing about it yet.
+    fn trapped(&mut self, glance: &Glance<'_, '_>) {
+        let _ = glance;
+    }
+
     /// Returns whether the run is to end now, as if its horizon were here.
     fn wants_end(&self) -> bool {
         false
@@ -136,6 +141,10 @@ impl<O: Observer> Observer for &mut O {
 
     fn look(&mut self, glance: &Glance<'_, '_>) {
         (**self).look(glance);
+    }
+
+    fn trapped(&mut self, glance: &Glance<'_, '_>) {
+        (**self).trapped(glance);
     }
 
     fn wants_end(&self) -> bool {
@@ -189,6 +198,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn look(&mut self, glance: &Glance<'_, '_>) {
         self.0.look(glance);
         self.1.look(glance);
+    }
+
+    fn trapped(&mut self, glance: &Glance<'_, '_>) {
+        self.0.trapped(glance);
+        self.1.trapped(glance);
     }
 
     fn wants_end(&self) -> bool {

@@ -311,6 +311,9 @@ impl<'a> Processor<'a> {
         }
         self.machine.instruction = self.machine.contexts[slot].rip;
         self.ran = self.run;
+        let (now, running, ran) = (self.now, self.run, Some(self.run));
+        let (kernel, machine, ended) = (&self.kernel, &self.machine, false);
+        self.observer.trapped(&Glance { now, kernel, running, ran, ended, machine });
         self.look_at_memory();
         match trap {
             Trap::Call(number, arguments) => self.call(number, arguments),

@@ -5,6 +5,8 @@
 
 mod browser;
 mod buffers;
+mod confined;
+mod counters;
 mod crews;
 mod debugger;
 mod flows;
@@ -24,6 +26,7 @@ mod traces;
 mod turned;
 
 use crate::tally::{Tally, command};
+use crate::usb;
 use diapason::Workspace;
 use diapason::describe::describe;
 use diapason::metal::Built;
@@ -37,11 +40,14 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 21] = [
+    let steps: [(&str, Check); 24] = [
         ("a search finds the same with one process and with two", search),
         ("simulator: hosts and cores are searched, explained and captured", parts::check),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
+        ("simulator: no forbidden thing changes the memory of others", confined::check),
+        ("simulator: nothing changes when counters wrap", counters::check),
+        ("simulator: trees of hubs come and go, and clients hear of it in time", usb::trees),
         ("simulator: messages of a CAN controller are in time", buffers::check),
         ("simulator: a flood of ten times what a program can take", livelock::check),
         ("simulator: no message of a host is on the bus too often", rates::check),

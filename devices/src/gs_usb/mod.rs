@@ -48,8 +48,10 @@ pub struct GsUsbModel {
     /// The times at which something may happen at the channels.
     alarms: WakeTimes,
     outbox: Outbox,
-    /// The time at which the interface's clock began.
+    /// The time at which the interface was reset.
     epoch: Nanos,
+    /// The time that the interface's clock shows after a reset.
+    begins: Nanos,
 }
 
 impl GsUsbModel {
@@ -68,7 +70,15 @@ impl GsUsbModel {
             alarms,
             channels,
             epoch: Nanos::ZERO,
+            begins: Nanos::ZERO,
         }
+    }
+
+    /// The interface with a clock that shows this time after a reset, as if it had run before.
+    #[must_use]
+    pub const fn clock_begins(mut self, time: Nanos) -> GsUsbModel {
+        self.begins = time;
+        self
     }
 
     /// Returns how many frames of a channel were lost because the host did not fetch others.
@@ -85,7 +95,7 @@ impl GsUsbModel {
 
     /// Returns the interface's clock, which wraps.
     fn micros(&self, time: Nanos) -> u32 {
-        ((time - self.epoch).0 / 1_000) as u32
+        ((time - self.epoch + self.begins).0 / 1_000) as u32
     }
 
     /// Fetches what happened on all buses until `time`, the earliest instant at which anything did:

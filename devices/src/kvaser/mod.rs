@@ -69,8 +69,10 @@ pub struct Hydra {
     outbox: Outbox,
     /// Frames travel as extended commands.
     extended: bool,
-    /// The time at which the interface's clock began.
+    /// The time at which the interface was reset.
     epoch: Nanos,
+    /// The time that the interface's clock shows after a reset.
+    begins: Nanos,
 }
 
 impl Hydra {
@@ -96,7 +98,15 @@ impl Hydra {
             stream: CommandStream::default(),
             extended: identity.personality.extended(),
             epoch: Nanos::ZERO,
+            begins: Nanos::ZERO,
         }
+    }
+
+    /// The interface with a clock that shows this time after a reset, as if it had run before.
+    #[must_use]
+    pub const fn clock_begins(mut self, time: Nanos) -> Hydra {
+        self.begins = time;
+        self
     }
 
     /// An interface on the five buses of [`BUSY`](crate::can::BUSY), and the buses.
@@ -120,7 +130,7 @@ impl Hydra {
     }
 
     fn ticks(&self, time: Nanos) -> u64 {
-        self.identity.personality.ticks(time - self.epoch)
+        self.identity.personality.ticks(time - self.epoch + self.begins)
     }
 
     fn next_event(&self) -> Nanos {

@@ -57,8 +57,8 @@ services! {
 /// Bytes of a place for a short transfer: answers to control requests, reports of keys.
 pub(crate) const PLACE: u64 = 64;
 
-/// Hubs that a server serves at a time.
-pub const HUBS: usize = 4;
+/// Hubs that a server serves at a time: as many as USB allows in a row, and one aside.
+pub const HUBS: usize = 6;
 
 impl ServiceKind {
     /// Returns all of them, in their order.

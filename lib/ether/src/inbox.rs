@@ -27,12 +27,14 @@ pub struct FrameInbox {
 }
 
 impl FrameInbox {
-    /// Returns an empty inbox.
+    /// Returns an empty inbox whose counts wrap after ten posts. In zeroed memory they begin at 0,
+    /// and wrap after more posts than any test makes.
     #[must_use]
     pub const fn new() -> FrameInbox {
         let posts = [const { AtomicU64::new(0) }; INBOX_DEPTH];
         let gates = GateAhead::new();
-        FrameInbox { put: AtomicU32::new(0), taken: AtomicU32::new(0), posts, gates }
+        let [put, taken] = [const { AtomicU32::new(u32::MAX - 9) }; 2];
+        FrameInbox { put, taken, posts, gates }
     }
 }
 

@@ -129,11 +129,21 @@ impl Head {
     }
 }
 
+/// The number of a sender's first message. Numbers wrap after a thousand messages, in nearly every
+/// run, and not for the first time in the field.
+const FIRST_NUMBER: u32 = u32::MAX - 999;
+
 /// Numbers messages for one reader.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Numbering {
     next: u32,
     begun: bool,
+}
+
+impl Default for Numbering {
+    fn default() -> Self {
+        Numbering { next: FIRST_NUMBER, begun: false }
+    }
 }
 
 impl Numbering {

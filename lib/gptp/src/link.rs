@@ -44,6 +44,10 @@ struct Exchange {
     delay: i128,
 }
 
+/// Numbers of messages begin behind this one. They wrap after ten messages, in every run, so that
+/// nothing can come to depend on their order.
+pub(crate) const FIRST_SEQUENCE: u16 = u16::MAX - 10;
+
 /// The link at one port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerLink {
@@ -67,7 +71,16 @@ impl PeerLink {
         let none = Exchange { neighbour: 0, own: 0, delay: 0 };
         let (exchanges, count) = ([none; KEPT], 0);
         let (request, capable) = (None, false);
-        PeerLink { own, next: now, sequence: 0, request, lost: 0, capable, exchanges, count }
+        PeerLink {
+            own,
+            next: now,
+            sequence: FIRST_SEQUENCE,
+            request,
+            lost: 0,
+            capable,
+            exchanges,
+            count,
+        }
     }
 
     /// Returns whether both directions work.

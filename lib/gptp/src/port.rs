@@ -2,7 +2,7 @@
 
 use crate::best::{Rank, Record};
 use crate::frame::GptpFrame;
-use crate::link::PeerLink;
+use crate::link::{FIRST_SEQUENCE, PeerLink};
 use crate::message::{GptpBody, GptpHeader, GptpMessage, PortIdentity};
 use crate::terms::SECOND;
 use crate::{Announce, GptpFault, SyncTerms};
@@ -83,10 +83,10 @@ impl Port {
             record: None,
             arrived: None,
             asked: None,
-            sequence: 0,
+            sequence: FIRST_SEQUENCE,
             sync: false,
             time: None,
-            announced: 0,
+            announced: FIRST_SEQUENCE,
             announce: now,
             quiet: now,
         }

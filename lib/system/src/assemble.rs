@@ -122,6 +122,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             sample_point: usb::sample_point(usb),
             restart_ns: usb.restart.as_ref().map(|at| at.value),
             drift: usb::drift(usb),
+            clock_at_ns: usb.clock_at.as_ref().map_or(0, |at| at.value),
             datagrams: ethernet::datagrams(declared, &usb.name),
             gap_ns: usb::pace(usb),
             takes_ns: usb.takes.as_ref().map(|takes| takes.value),

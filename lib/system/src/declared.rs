@@ -331,6 +331,7 @@ pub(crate) struct DeclaredUsb {
     pub receivers: Vec<At<String>>,
     pub turn: Vec<At<u64>>,
     pub drift: Option<At<u64>>,
+    pub clock_at: Option<At<u64>>,
     /// Channels whose bus has a sender, and the shortest and the longest time between its frames.
     pub senders: Vec<At<String>>,
     pub gap: Vec<At<u64>>,

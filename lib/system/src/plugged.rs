@@ -42,6 +42,9 @@ pub struct UsbPlug {
     pub restart_ns: Option<u64>,
     /// By how many millionths its clock and the host's run apart at most.
     pub drift: u32,
+    /// The time that the clock of a model of a CAN interface shows when the interface was reset, in
+    /// ns.
+    pub clock_at_ns: u64,
     /// The sockets to which the computer behind a network device sends, if that is an adapter.
     pub datagrams: Vec<SocketAddress>,
     /// The time from one message of a sensor to the next, in ns, if the description says it.

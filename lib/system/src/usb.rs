@@ -38,6 +38,8 @@ const GAP_MAX: u64 = 1_000_000_000;
 const SAMPLE_POINTS: RangeInclusive<u64> = 500..=950;
 /// Times after which a channel that went bus-off is opened again: 1 ms to an hour.
 const RESTARTS: RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
+/// Latest time that a clock shows at first, in ns: 400 days.
+const CLOCK_AT_MAX: u64 = 400 * 86_400 * 1_000_000_000;
 /// Largest drift of a device's clock, in millionths: far beyond any crystal.
 const DRIFT_MAX: u64 = 10_000;
 const WORK_MAX: u64 = 1_000_000_000_000;
@@ -75,6 +77,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     table.needs("model", "add `model = \"usb-can\"`, or another device there is a model of");
     let unit = " millionths, by which its clock and the host's run apart at most";
     let drift = table.number("drift", 1..=DRIFT_MAX, unit);
+    let clock_at = table.duration("clock_at", 0..=CLOCK_AT_MAX);
     table.report_unknown();
     let port = port.unwrap_or_else(|| At::new(1, name.span.clone()));
     let adapter = model.as_ref().and_then(|at| Some(At::new(at.value.1?, at.span.clone())));
@@ -105,6 +108,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         sample_point,
         restart,
         drift,
+        clock_at,
     }
 }
 
@@ -345,7 +349,7 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     let texts = channels().chain(&usb.replay).map(|at| &at.span);
     let numbers = usb.channels.iter().chain(&usb.bit_rates).chain(&usb.sample_point);
     let numbers = numbers.chain(&usb.data_rates);
-    let numbers = numbers.chain(&usb.traffic).chain(&usb.restart);
+    let numbers = numbers.chain(&usb.traffic).chain(&usb.restart).chain(&usb.clock_at);
     let paced = usb.model.is_some_and(is_paced);
     let gaps = usb.gap.iter().skip(usize::from(paced));
     let numbers = numbers.chain(&usb.turn).chain(gaps).map(|at| &at.span);

@@ -281,10 +281,10 @@ fn an_interface_that_nobody_serves_carries_no_pipe() {
     };
     let text = text.replace("size = \"16K\"", "size = \"64K\"");
     let with = |count| text.replacen("[[usb]]", &format!("{}[[usb]]", more(count)), 1);
-    assert_eq!(said(&with(3)), []);
-    let title = "`interface` is behind a hub, and `usbd` serves 4 of the 5 that are there";
+    assert_eq!(said(&with(5)), []);
+    let title = "`interface` is behind a hub, and `usbd` serves 6 of the 7 that are there";
     let help = "remove a hub, or plug `interface` into the controller";
-    assert_eq!(said(&with(4)), [(title.to_owned(), help.to_owned())]);
+    assert_eq!(said(&with(6)), [(title.to_owned(), help.to_owned())]);
 }
 
 /// A second interface, with two channels and a pipe from the last one.

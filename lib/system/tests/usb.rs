@@ -89,6 +89,20 @@ fn what_is_behind_no_hub_is_refused_where_it_stands() {
 }
 
 #[test]
+fn the_clock_of_an_interface_begins_as_described() {
+    let with = |keys: &str| format!("[[usb]]\nname = \"a\"\non = \"xhci\"\n{keys}");
+    let begins = |keys: &str| parse("f", &system(&with(keys))).map(|it| it.usb[0].clock_at_ns);
+    assert_eq!(begins("model = \"usb-can\"").unwrap(), 0);
+    let late = "model = \"gs-usb\"\nclock_at = \"4284s\"";
+    assert_eq!(begins(late).unwrap(), 4_284_000_000_000);
+    assert!(begins("model = \"gs-usb\"\nclock_at = \"34560001s\"").is_err());
+    let help = "only `\"usb-can\"` and `\"gs-usb\"` have CAN buses: remove the key, or take such a \
+                model";
+    let other = with("model = \"sensor\"\nclock_at = \"1s\"");
+    bad(&other, (5, 12), "a device without CAN buses", help);
+}
+
+#[test]
 fn a_clock_drifts_by_what_is_described() {
     let with = |keys: &str| format!("[[usb]]\nname = \"a\"\non = \"xhci\"\n{keys}");
     let drift = |keys: &str| parse("f", &system(&with(keys))).unwrap().usb[0].drift;

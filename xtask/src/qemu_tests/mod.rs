@@ -42,7 +42,7 @@ mod tuned;
 pub mod udp;
 mod usb;
 mod vcpus;
-mod victims;
+pub mod victims;
 
 use observed::Observed;
 

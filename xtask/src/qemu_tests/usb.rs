@@ -2,7 +2,7 @@
 //! and with hostile ones, in the simulator.
 
 use super::{Observed, QemuTest};
-use crate::usb::{WAVES, Wave, around, beside, grown};
+use crate::usb::{WAVES, Wave, around, beside};
 
 const DEVICES: &str = "examples/usb-devices.toml";
 const NETWORK: &str = "examples/network.toml";
@@ -106,11 +106,6 @@ pub const TESTS: &[QemuTest] = &[
         )
     },
     QemuTest {
-        horizon_ns: Wave::Trees.length_ns(TREES),
-        among: Some(|| around(Wave::Trees, TREES, TREE_SEED)),
-        ..QemuTest::simulated("trees of hubs that come and go leave nothing behind", WAVES, trees)
-    },
-    QemuTest {
         // The length is such that the heap has been at its fullest in the first half.
         horizon_ns: 105_000_000_000,
         among: Some(|| around(Wave::Hostile, 80, 1)),
@@ -201,17 +196,6 @@ fn comes_and_goes(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     let said = beside(boot, Wave::Sound)?;
     println!("{said}");
-    Ok(())
-}
-
-/// Waves of trees, and the seed of their depths.
-const TREES: u64 = 4;
-const TREE_SEED: u64 = 17;
-
-fn trees(boots: &[Observed]) -> Result<(), String> {
-    let [boot] = boots else { return Err("one boot is needed".into()) };
-    println!("{}", beside(boot, Wave::Trees)?);
-    println!("{}", grown(boot, TREES, TREE_SEED)?);
     Ok(())
 }
 

@@ -32,9 +32,10 @@ const HORIZON_NS: u64 = 3_000_000_000;
 
 /// Both hashes of a run.
 #[derive(Default)]
-struct Hashes {
+pub(super) struct Hashes {
     trace: Trace,
-    timeline: Trace,
+    /// The hash of what only the sources change.
+    pub timeline: Trace,
 }
 
 impl Observer for Hashes {

@@ -24,6 +24,10 @@
 use super::{TimeFrame, TimeTerms};
 use diapason_abi::Nanos;
 
+/// The number of a master's first frame. Numbers wrap after ten frames, in every run, so that
+/// nothing can come to depend on their order.
+const FIRST_SEQUENCE: u16 = u16::MAX - 9;
+
 /// Frames of a master after which its time counts.
 const FRAMES: u8 = 3;
 
@@ -193,7 +197,7 @@ impl BusClock {
         if let (Role::Follows(following), Some(number)) = (&self.role, self.candidate)
             && now >= following.quiet
         {
-            let (sequence, before) = (0, None);
+            let (sequence, before) = (FIRST_SEQUENCE, None);
             let leading = Leading { number, sequence, next: now, pending: false, before, alone: 0 };
             self.role = Role::Leads(leading);
         }

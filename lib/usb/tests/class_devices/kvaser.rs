@@ -32,6 +32,37 @@ fn ready(mut device: Hydra, extended: bool) -> Interface {
     host
 }
 
+/// Frames of all kinds of interfaces, and what they say of themselves, in the second in which their
+/// stamps of 48 bits wrap: times go on.
+#[test]
+fn times_go_on_when_stamps_wrap() {
+    for (kind, personality) in KINDS {
+        let wrap = personality.time(1 << 48);
+        let identity = Identity { personality: kind, serial: 77, outstanding: 64 };
+        let (device, _) = Hydra::busy(identity);
+        let begins = wrap - Nanos::from_millis(50);
+        let mut host = ready(device.clock_begins(begins), false);
+        open(&mut host, 0, BUSY[0].0, Mode::Normal);
+        let (mut frames, mut last) = ([0, 0], begins);
+        let mut judge = |time: Nanos| {
+            assert!(time >= last && time - last < Nanos::from_millis(30), "{time:?} {last:?}");
+            last = time;
+            frames[usize::from(time >= wrap)] += 1;
+        };
+        for step in 1..20 {
+            let until = Nanos::from_millis(5 * step);
+            host.run(until, &mut |event| match event {
+                InterfaceEvent::Frame { time, .. } | InterfaceEvent::ChipState { time, .. } => {
+                    judge(time);
+                }
+                _ => {}
+            });
+            host.class.ask_chip_state(0).unwrap();
+        }
+        assert!(frames[0] > 20 && frames[1] > 20, "{frames:?}");
+    }
+}
+
 fn open(host: &mut Interface, channel: u8, hertz: u32, mode: Mode) {
     let personality = host.class.identity().unwrap().personality;
     let rate = BitRate::new(hertz).unwrap();

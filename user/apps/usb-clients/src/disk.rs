@@ -1,7 +1,8 @@
 //! Writes blocks to the disk of the USB server, reads them to other memory, and compares.
 //!
 //! Once a second it says `DISK written read`: KiB so far. Arguments: how many MiB; 1 if it gives
-//! the semaphore `disk.checked` at the end.
+//! the semaphore `disk.checked` at the end; 1 if it then goes on to read the first block for ever,
+//! and says `DISK GONE` when the disk is no longer there.
 
 #![no_std]
 #![no_main]
@@ -35,14 +36,19 @@ struct Progress {
     wrong: u64,
 }
 
-fn main(Arguments([mebibytes, tells, ..]): Arguments) {
+fn main(Arguments([mebibytes, tells, watches, ..]): Arguments) {
     let told = || if tells == 0 { Ok(()) } else { Semaphore::open("disk.checked")?.give() };
-    if let Err(errno) = check(mebibytes * MIB).and_then(|()| told()) {
+    let checked = check(mebibytes * MIB).and_then(|progress| told().map(|()| progress));
+    let watched = checked.and_then(|progress| match watches {
+        0 => Ok(()),
+        _ => progress.watch(),
+    });
+    if let Err(errno) = watched {
         log!("DISK NOT WHOLE: {errno:?}");
     }
 }
 
-fn check(bytes: u64) -> Result<(), Errno> {
+fn check(bytes: u64) -> Result<Progress, Errno> {
     let disk = UsbClient::named([ASKS, ANSWERS, DATA, ASKED, READY])?;
     let report_at = time::now() + REPORT;
     let (blocks, block_bytes) = (0, 0);
@@ -64,7 +70,7 @@ fn check(bytes: u64) -> Result<(), Errno> {
     let verdict = if progress.wrong == 0 && bytes > 0 { "WHOLE" } else { "NOT WHOLE" };
     let (mebibytes, wrong) = (bytes / MIB, progress.wrong);
     log!("DISK {verdict} {mebibytes} MiB, {wrong} words wrong, MB/s: {write} written, {read} read");
-    Ok(())
+    Ok(progress)
 }
 
 impl Progress {
@@ -88,6 +94,21 @@ impl Progress {
                 return Ok(());
             }
             time::sleep(PAUSE);
+        }
+    }
+
+    /// Reads the first block for ever.
+    fn watch(mut self) -> Result<(), Errno> {
+        let mut there = true;
+        loop {
+            let status = self.ask(READ, 0, 1, READ_TO)?.status;
+            if status != DONE {
+                if there {
+                    log!("DISK GONE {status}");
+                }
+                time::sleep(PAUSE);
+            }
+            there = status == DONE;
         }
     }
 

@@ -244,7 +244,8 @@ impl Manager {
                     time::sleep(policy::PACE);
                     WakeCause::Interrupt(policy::MANAGING)
                 }
-                Err(Errno::TimedOut) => WakeCause::Time,
+                // The wake time is zero if something is due at once.
+                Err(Errno::TimedOut | Errno::WouldBlock) => WakeCause::Time,
                 Err(errno) => return Err(errno),
             };
         }

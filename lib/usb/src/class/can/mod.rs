@@ -7,12 +7,14 @@
 //! |---|---|---|
 //! | commands | messages on the bulk pair | control requests |
 //! | frames | several in a transfer | one in a transfer |
-//! | times | 48 or 64 bits | µs in 32 bits, which wrap |
+//! | times | 48 or 64 bits | µs in 32 bits |
 //! | CAN FD | no | on channels that have it |
 
+mod clock;
 mod event;
 mod slots;
 
+pub(in crate::class) use clock::WrappingClock;
 pub use event::{
     BusRates, CloseCause, DiscardCounts, FrameOutcome, InterfaceEvent, InterfaceFailure, Mode,
     ProbeStep, Refused,

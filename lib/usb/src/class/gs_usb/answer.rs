@@ -2,7 +2,7 @@
 
 use super::channel::{Channel, Phase};
 use super::wire::{Ask, Content, Received, health, word};
-use super::{CHANNELS_MAX, CLOCK_READ, GsUsb, Stage};
+use super::{CHANNELS_MAX, CLOCK_READ, GsUsb, Stage, time_of};
 use crate::class::TransferFault;
 use crate::class::can::{CloseCause, FrameOutcome, InterfaceEvent, InterfaceFailure};
 use diapason_abi::Nanos;
@@ -42,7 +42,7 @@ impl GsUsb {
             Ask::State(channel) => self.state(channel, answer, tell),
             Ask::Time => {
                 if let Ok(bytes @ [_, _, _, _]) = answer {
-                    self.clock.at(word(bytes, 0));
+                    self.clock.at(word(bytes, 0).into());
                 }
                 self.read_again(now);
             }
@@ -164,7 +164,7 @@ impl GsUsb {
             known.counters = (counter(2), counter(1));
             known.health = health(word(bytes, 0));
         }
-        self.tell_state(index, self.clock.latest(), tell);
+        self.tell_state(index, time_of(self.clock.latest()), tell);
     }
 
     /// Tells how a controller is, as far as it is known.
@@ -198,7 +198,7 @@ impl GsUsb {
             self.counts.unwanted += 1;
             return;
         };
-        let time = self.clock.at(micros);
+        let time = time_of(self.clock.at(micros.into()));
         if overflow {
             tell(InterfaceEvent::Overrun { channel });
         }

@@ -9,7 +9,6 @@
 //! | `wire.rs` | bytes of requests and frames |
 //! | `channel.rs` | limits, phases and slots of a channel |
 //! | `answer.rs` | answers to requests; frames to events |
-//! | `clock.rs` | time beyond 71 minutes |
 //!
 //! A channel is opened for classic frames, or for those of CAN FD, too. Transfers from the device
 //! are as long as the frames that can come.
@@ -19,7 +18,6 @@
 
 mod answer;
 mod channel;
-mod clock;
 mod wire;
 
 pub use channel::SLOTS;
@@ -27,13 +25,13 @@ pub use wire::{LONG_SENT, SENT};
 
 use super::can::{
     BusRates, DiscardCounts, InterfaceEvent, InterfaceFailure, Mode, ProbeStep, Refused,
+    WrappingClock,
 };
 use super::flow::{Errand, Inlet, Messages};
 use super::{Class, Completion, Request};
 use crate::context::EndpointKind;
 use crate::descriptor::{Configuration, DeviceDescriptor};
 use channel::{Channel, Phase};
-use clock::DeviceTime;
 use diapason_abi::Nanos;
 use diapason_can::{CanFrame, FdFrame, adapters};
 use wire::{Ask, Shape, feature};
@@ -53,6 +51,11 @@ pub const SENDING: (usize, usize) = (40, 8);
 /// The clock is read again after this time.
 const CLOCK_READ: Nanos = Nanos::from_secs(1_200);
 
+/// Returns the time that microseconds of the device's clock are.
+const fn time_of(micros: u64) -> Nanos {
+    Nanos(micros.saturating_mul(1_000))
+}
+
 /// The driver of one device.
 #[derive(Clone, Debug)]
 pub struct GsUsb {
@@ -66,7 +69,7 @@ pub struct GsUsb {
     stage: Stage,
     channels: [Channel; CHANNELS_MAX],
     there: usize,
-    clock: DeviceTime,
+    clock: WrappingClock<32>,
     /// The time at which the clock is read again.
     read_at: Nanos,
     counts: DiscardCounts,
@@ -109,7 +112,7 @@ impl GsUsb {
             stage: Stage::Probing(Ask::Format),
             channels: [Channel::NEW; CHANNELS_MAX],
             there: 0,
-            clock: DeviceTime::default(),
+            clock: WrappingClock::default(),
             read_at: Nanos::FOREVER,
             counts: DiscardCounts::default(),
         })
@@ -364,7 +367,7 @@ impl Class for GsUsb {
         self.begin_due(now);
         for number in 0..CHANNELS_MAX {
             if self.channels[number].answers_itself() {
-                self.tell_state(number, self.clock.latest(), tell);
+                self.tell_state(number, time_of(self.clock.latest()), tell);
             }
         }
     }

@@ -27,7 +27,7 @@ pub use probe::InterfaceIdentity;
 
 use super::can::{
     CloseCause, DiscardCounts, InterfaceEvent, InterfaceFailure, Mode, ProbeStep, Refused,
-    SLOTS_MAX,
+    SLOTS_MAX, WrappingClock,
 };
 use super::flow::{Inlet, Messages};
 use super::{Class, Completion, Request};
@@ -89,6 +89,7 @@ pub struct Kvaser {
     channels: [Channel; CHANNELS_MAX],
     state: State,
     transaction: u8,
+    clock: WrappingClock<48>,
     counts: DiscardCounts,
 }
 
@@ -124,6 +125,7 @@ impl Kvaser {
             channels: [Channel::NEW; CHANNELS_MAX],
             state: State::Probing,
             transaction: 1,
+            clock: WrappingClock::default(),
             counts: DiscardCounts::default(),
         };
         let first = new.probe.ask(ProbeStep::Map(0), now + ANSWER_TIME, 0);

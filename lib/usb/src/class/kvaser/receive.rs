@@ -40,10 +40,18 @@ fn health(status: u8, (transmit, receive): (u8, u8)) -> Health {
     }
 }
 
+/// A time stamp in ticks of the device.
+#[derive(Clone, Copy)]
+enum Stamp {
+    /// The lowest 48 bits.
+    Short(u64),
+    Full(u64),
+}
+
 /// A frame as either kind of command has it.
 struct Arrived<'a> {
     flags: u32,
-    ticks: u64,
+    stamp: Stamp,
     id: u32,
     long: bool,
     code: u8,
@@ -56,7 +64,7 @@ impl<'a> Arrived<'a> {
         let id = from.word(16);
         Arrived {
             flags: from.byte(7).into(),
-            ticks: from.ticks(8),
+            stamp: Stamp::Short(from.ticks(8)),
             id: id & !(1 << 31),
             long: id >> 31 != 0,
             code: from.byte(14),
@@ -68,7 +76,7 @@ impl<'a> Arrived<'a> {
         let flags = from.word(8);
         Arrived {
             flags,
-            ticks: from.long(24),
+            stamp: Stamp::Full(from.long(24)),
             id: from.word(12),
             long: flags & flag::LONG_ID != 0,
             code: (from.word(20) >> 8 & 0xf) as u8,
@@ -127,18 +135,17 @@ impl Kvaser {
         from: Received<'_>,
         tell: &mut dyn FnMut(InterfaceEvent),
     ) {
-        let time = |ticks| self.probe.identity.personality.time(ticks);
         match (from.is_extended(), from.number()) {
             (false, number::RECEIVE) => self.arrived(index, &Arrived::normal(from), tell),
             (true, number::RECEIVE_EXTENDED) => {
                 self.arrived(index, &Arrived::extended(from), tell);
             }
             (false, number::ACKNOWLEDGE) => {
-                let time = time(from.ticks(18));
+                let time = self.time(Stamp::Short(from.ticks(18)));
                 self.acknowledged(index, from.transaction(), time, FrameOutcome::Sent, tell);
             }
             (true, number::ACKNOWLEDGE_EXTENDED) => {
-                let time = time(from.long(16));
+                let time = self.time(Stamp::Full(from.long(16)));
                 self.acknowledged(index, from.transaction(), time, outcome(from.word(8)), tell);
             }
             (false, number::CHIP_STATE) => self.chip_state(now, index, from, tell),
@@ -152,9 +159,21 @@ impl Kvaser {
         }
     }
 
+    /// Returns the time that a stamp means, which goes on when short stamps wrap.
+    fn time(&mut self, stamp: Stamp) -> Nanos {
+        let ticks = match stamp {
+            Stamp::Short(ticks) => self.clock.at(ticks),
+            Stamp::Full(ticks) => {
+                self.clock.reached(ticks);
+                ticks
+            }
+        };
+        self.probe.identity.personality.time(ticks)
+    }
+
     fn arrived(&mut self, index: usize, what: &Arrived<'_>, tell: &mut dyn FnMut(InterfaceEvent)) {
         let channel = index as u8;
-        let time = self.probe.identity.personality.time(what.ticks);
+        let time = self.time(what.stamp);
         if self.channels[index].phase != Phase::Open {
             self.counts.unwanted += 1;
             return;
@@ -204,7 +223,7 @@ impl Kvaser {
         from: Received<'_>,
         tell: &mut dyn FnMut(InterfaceEvent),
     ) {
-        let time = self.probe.identity.personality.time(from.ticks(4));
+        let time = self.time(Stamp::Short(from.ticks(4)));
         let counters = (from.byte(10), from.byte(11));
         let health = health(from.byte(12), counters);
         tell(InterfaceEvent::ChipState { channel: index as u8, time, counters, health });

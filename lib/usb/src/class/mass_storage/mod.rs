@@ -118,6 +118,10 @@ struct Ahead {
     status: bool,
 }
 
+/// Tags of commands begin behind this one. They wrap after ten commands, in every run, so that
+/// nothing can come to depend on their order.
+const FIRST_TAG: u32 = u32::MAX - 10;
+
 /// Transfers of each direction whose command was given up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stale {
@@ -178,7 +182,7 @@ impl MassStorage {
                 stale: Stale::default(),
                 command: ScsiCommand::TestUnitReady,
                 block: [0; COMMAND_BYTES],
-                tag: 0,
+                tag: FIRST_TAG,
                 buffer: [0; BUFFER],
                 place: None,
                 moved: 0,
