@@ -59,7 +59,7 @@ mod tests {
     fn flags_of(text: &str) -> u8 {
         let system = diapason_system::parse("s.toml", text).unwrap_or_else(|bad| panic!("{bad}"));
         let mut out = b"archive".to_vec();
-        write(&Session::unbuilt(system), true, &mut out);
+        write(&Session::unbuilt(system), 1, &mut out);
         Sheet::read(&out).unwrap().flags
     }
 

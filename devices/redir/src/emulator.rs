@@ -18,8 +18,8 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Starts the emulator. What it writes as errors goes to ours, but for what every run would
-    /// say of the options of [`firmware`].
+    /// Starts the emulator. Its errors go to our standard error, but for what QEMU says of the
+    /// options of [`firmware`] in every run.
     ///
     /// # Errors
     /// If it does not start.
