@@ -54,6 +54,10 @@ const MODULES: [&str; 12] = [
 const CONFIGURATION: &str = "early.cfg";
 /// The folder of what becomes the disc, and the file system that UEFI starts from.
 const TREE: &str = "tree";
+/// GRUB's second configuration, in the folder of kernel and archive. A medium has the files of a
+/// folder in the order of their names, so this one is missing if its writing was cut off in one of
+/// the others.
+const START: &str = "start.cfg";
 const ESP: &str = "esp.img";
 const RESULT: &str = "image.iso";
 /// The partition that keeps the console of a run.
@@ -164,7 +168,7 @@ pub fn make(sessions: &[&Session], workspace: &Workspace, out: &Path) -> Result<
     write(at, &format!("{TREE}/{name}/kernel"), &kernel)?;
     write(at, &format!("{TREE}/{name}/archive"), &archive)?;
     write(at, CONFIGURATION, early(session, &name).as_bytes())?;
-    write(at, &format!("{TREE}/{name}/grub.cfg"), start(session, &name).as_bytes())?;
+    write(at, &format!("{TREE}/{name}/{START}"), start(session, &name).as_bytes())?;
     write(at, &format!("{TREE}/EFI/BOOT/BOOTX64.EFI"), &[])?;
     write(at, &format!("{TREE}/boot/bios.img"), &[])?;
     for (format, file, more) in [
@@ -210,7 +214,7 @@ fn early(session: &Session, name: &str) -> String {
     format!(
         "search --no-floppy --set=root --file /{name}/kernel\n\
          echo 'Diapason: {system}{state}. The console is the first serial port, 115200 baud.'\n\
-         source /{name}/grub.cfg\n\
+         source /{name}/{START}\n\
          echo '{NOT_WHOLE}'\n\
          {STAYS}\n"
     )

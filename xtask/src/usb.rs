@@ -387,7 +387,7 @@ pub fn trees(workspace: &Workspace, built: &Built) -> Result<(), String> {
     run(workspace, built, (Wave::Trees, times, seed))
 }
 
-/// Runs the campaigns.
+/// Simulates as many waves of each kind as are asked for, each kind in a step.
 ///
 /// # Errors
 /// If the programs cannot be built.

@@ -2,7 +2,7 @@
 
 use crate::firmware;
 use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -28,6 +28,17 @@ impl Emulator {
         let complaints = child.stderr.take();
         let complaints = complaints.map(|errors| std::thread::spawn(|| pass_on(errors)));
         Ok(Emulator { child, complaints })
+    }
+
+    /// Returns the number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns its standard input, if that is a pipe and was not taken yet.
+    pub fn input(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     /// Returns its standard output, if that is a pipe and was not taken yet.

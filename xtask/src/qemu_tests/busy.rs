@@ -4,7 +4,6 @@
 //! QEMU runs in the time of the computer here. The test stops it again and again for longer than
 //! the machine's only clock takes to wrap.
 
-use super::screen::Running;
 use crate::tally::Tally;
 use diapason::Workspace;
 use diapason::console::{Line, Splitter};
@@ -16,6 +15,7 @@ use diapason::session::Session;
 use diapason_abi::archive::Refusal;
 use diapason_abi::record::Record;
 use diapason_random::Random;
+use diapason_redir::Emulator;
 use diapason_system::RunOptions;
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -71,10 +71,10 @@ fn measure(workspace: &Workspace, built: &Built, seed: Option<u64>) -> Result<Op
     let folder = RunFolder::create(&workspace.target()).map_err(said)?;
     let mut command = boot.command(&folder, "stdio").map_err(said)?;
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let child = command.spawn().map_err(|error| format!("cannot start QEMU: {error}"))?;
-    let mut machine = Running(child);
-    let mut output = machine.0.stdout.take().ok_or("QEMU has no output")?;
-    let (number, is_over) = (machine.0.id(), &AtomicBool::new(false));
+    let emulator = Emulator::start(&mut command);
+    let mut emulator = emulator.map_err(|error| format!("cannot start QEMU: {error}"))?;
+    let mut output = emulator.output().ok_or("QEMU has no output")?;
+    let (number, is_over) = (emulator.id(), &AtomicBool::new(false));
     std::thread::scope(|scope| {
         let holder = seed.map(|seed| scope.spawn(move || hold_up(number, seed, is_over)));
         let speed = hear(&mut output);

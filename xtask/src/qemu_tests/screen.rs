@@ -17,14 +17,14 @@ use diapason::session::{FinishedRun, Session};
 use diapason::tools::{GDB, QEMU};
 use diapason::{Failure, Workspace, stick};
 use diapason_abi::record::Record;
-use diapason_redir::CONTROLLER;
+use diapason_redir::{CONTROLLER, Emulator};
 use diapason_screen::font::{COLUMNS, FIRST, LAST, ROWS, shape};
 use diapason_screen::frame::{CELL_HEIGHT, CELL_WIDTH};
 use diapason_system::RunOptions;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 /// A PC with a screen, what it boots, and sentences that must be on the screen at the end. The
@@ -42,8 +42,8 @@ struct Case {
     shift: u8,
     /// Done to the archive before the image is made.
     damage: fn(&mut [u8]),
-    /// Done to the image.
-    cut: fn(&mut Vec<u8>),
+    /// Done to the image, which holds this kernel.
+    cut: fn(&mut [u8], &[u8]),
     /// The second core stops without a word when it calls these functions of the kernel, one after
     /// the other. None: it goes on.
     stops_in: &'static [&'static str],
@@ -64,7 +64,7 @@ const BIOS: Case = Case {
     cores: 1,
     shift: 0,
     damage: |_| {},
-    cut: |_| {},
+    cut: |_, _| {},
     stops_in: &[],
     has_lines: false,
     by_loader: false,
@@ -180,14 +180,19 @@ const CASES: [Case; 15] = [
     Case {
         name: "is cut off",
         medium: Medium::Stick,
-        // The kernel lies across an eighth of the image.
-        cut: |image| image.truncate(image.len() / 8),
+        cut: |image, kernel| {
+            let part = &kernel[KERNEL_CUT..KERNEL_CUT + 64];
+            let at = image.windows(part.len()).position(|window| window == part);
+            image.iter_mut().skip(at.unwrap_or(usize::MAX)).for_each(|byte| *byte = 0);
+        },
         by_loader: true,
         says: &["Nothing starts: this medium is not whole. Write the image to it again."],
         ..SLOW
     },
 ];
 
+/// A place in the code of any kernel.
+const KERNEL_CUT: usize = 32 << 10;
 /// The run's length, if it has one.
 const HORIZON_NS: u64 = 500_000_000;
 /// Most looks for the verdict, and the time before and after taking a picture.
@@ -237,7 +242,7 @@ impl Case {
         let all: Vec<&Session> = sessions.iter().collect();
         stick::make(&all, workspace, &file).map_err(said)?;
         let mut image = fs::read(&file).map_err(broken)?;
-        (self.cut)(&mut image);
+        (self.cut)(&mut image, &fs::read(&built.kernel).map_err(broken)?);
         fs::write(&file, image).map_err(broken)?;
         let lines = self.watch(&folder, file, &built.kernel)?;
         lines.iter().filter(|line| !line.is_empty()).for_each(|line| println!("| {line}"));
@@ -328,7 +333,7 @@ impl Case {
             command.args(["-S", "-gdb", &format!("unix:{DEBUGGER},server=on,wait=off")]);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::null());
-        let mut machine = Running(command.spawn().map_err(broken)?);
+        let mut machine = Running::start(&mut command)?;
         if !self.stops_in.is_empty() {
             self.stop_core(folder.path(), kernel)?;
         }
@@ -360,18 +365,19 @@ fn told_of_core(folder: &RunFolder) -> Result<(), String> {
     if is_told { Ok(()) } else { Err(format!("the serial port does not say {record}:\n{serial}")) }
 }
 
-/// An emulator that ends with its value.
-pub(super) struct Running(pub Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A machine whose screen is looked at.
+struct Running {
+    emulator: Emulator,
+    monitor: ChildStdin,
 }
 
 impl Running {
+    fn start(command: &mut Command) -> Result<Running, String> {
+        let mut emulator = Emulator::start(command).map_err(broken)?;
+        let monitor = emulator.input().ok_or("QEMU has no monitor")?;
+        Ok(Running { emulator, monitor })
+    }
+
     /// Takes a picture and reads it; no lines if the machine has none yet.
     fn look(&mut self, folder: &Path, number: u32) -> Result<Vec<String>, String> {
         let picture = self.ask(folder, &format!("{number}.ppm"), "screendump")?;
@@ -391,12 +397,10 @@ impl Running {
 
     /// Has the emulator write a file; empty if it has not yet.
     fn ask(&mut self, folder: &Path, name: &str, command: &str) -> Result<Vec<u8>, String> {
-        if let Some(status) = self.0.try_wait().map_err(broken)? {
+        if let Some(status) = self.emulator.wait(Duration::ZERO).map_err(broken)? {
             return Err(format!("QEMU ended: {status}"));
         }
-        if let Some(monitor) = &mut self.0.stdin {
-            writeln!(monitor, "{command} {name}").map_err(broken)?;
-        }
+        writeln!(self.monitor, "{command} {name}").map_err(broken)?;
         std::thread::sleep(LOOK);
         let file = folder.join(name);
         let bytes = fs::read(&file).unwrap_or_default();

@@ -228,7 +228,7 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
         let seats = self.seats.into_iter().enumerate();
         let seats = seats.map(|(guest, seat)| seat.accept(plan.patience).map_err(of(guest, all)));
         let mut guests = seats.collect::<Result<Vec<Guest<D>>, RunError>>()?;
-        let mut expected = Nanos::ZERO;
+        let (mut expected, mut are_out) = (Nanos::ZERO, plan.plugged > Nanos::ZERO);
         let (mut stops, mut exchanges) = (0, 0);
         let (ending, time) = loop {
             let stopped = barrier(&mut guests, plan, expected)?;
@@ -239,7 +239,7 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
             stops += 1;
             let mut of_all: Vec<_> = guests.iter_mut().map(|guest| &mut guest.devices).collect();
             advance(&mut of_all, now);
-            if now >= plan.plugged {
+            if now >= plan.plugged && std::mem::take(&mut are_out) {
                 of_all.iter_mut().flat_map(|of_one| of_one.iter_mut()).for_each(Redirected::replug);
             }
             for stop in stopped {

@@ -159,9 +159,9 @@ fn ratio(a: u64, b: u64) -> u64 {
     (a << 32) / b.max(1)
 }
 
-/// Lets the counter advance without asking the (slow) reference. It is asked seldom, too, because
-/// an emulator counts its instructions anew for each answer.
-fn wait_ticks(ticks: u64) {
+/// Lets the counter advance by so much at least. It is asked seldom, because an emulator counts its
+/// instructions anew for each answer.
+pub fn wait_ticks(ticks: u64) {
     let start = cpu::counter();
     while cpu::counter() - start < ticks {
         for turn in 0..TURNS {

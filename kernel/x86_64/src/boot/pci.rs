@@ -3,6 +3,7 @@
 //! The module [`diapason_abi::pci`] reads what a function's registers say: hosts can test it.
 
 use super::acpi::Acpi;
+use super::calibrate::wait_ticks;
 use super::spaces::{self, REACH};
 use crate::cpu;
 use crate::paging::LARGE_PAGE;
@@ -244,11 +245,7 @@ impl Function {
 
 /// Waits 10 ms at least, on a processor of 10 GHz: so long does a function take to wake.
 fn rest() {
-    const TICKS: u64 = 100_000_000;
-    let start = cpu::counter();
-    while cpu::counter() - start < TICKS {
-        core::hint::spin_loop();
-    }
+    wait_ticks(100_000_000);
 }
 
 /// Message `number` of a table: address, data, and held back. Returns where it is masked.
