@@ -235,9 +235,9 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// of boot, and 47 of a screen. To see that the known clock may have wrapped, and to ask for the
 /// speed that the processor names, took 860 of boot, and their words 103 of a screen. The number of
 /// processors took 184 of a screen. The end of the wait for a core that stopped in its turn at the
-/// I/O APIC took 32 bytes.
+/// I/O APIC took 32 bytes. New numbers for the interrupt controllers of old PCs took 48 of boot.
 const RESIDENT_BYTES_RATCHET: u64 = 80_169;
-const BOOT_BYTES_RATCHET: u64 = 43_407;
+const BOOT_BYTES_RATCHET: u64 = 43_455;
 const SCREEN_BYTES_RATCHET: u64 = 10_290;
 
 /// The kernel's code and constants against their limits.

@@ -1,5 +1,6 @@
 //! Functions that firmware left accessing memory are stopped when the first program runs, an
-//! adapter that it left asleep is awake, and the interrupt controllers of old PCs are masked.
+//! adapter that it left asleep is awake, and the interrupt controllers of old PCs are masked, with
+//! numbers behind those of exceptions.
 //!
 //! The debugger plays the firmware: it writes the configuration of PCI through its two ports before
 //! the kernel's first instruction.
@@ -39,11 +40,19 @@ pub fn check(workspace: &Workspace, _: &std::path::Path, built: &Built) -> Resul
     found("functions before", |count| count >= 3)?;
     found("functions after", |count| count == 0)?;
     found("adapter's address", |address| address != 0)?;
-    let masked = said.lines().filter(|line| line.starts_with("pic") && line.contains("imr=ff"));
-    match masked.count() {
-        2 => Ok(()),
-        _ => Err(format!("the old interrupt controllers are not masked:\n{said}")),
-    }
+    let left = |number: usize, base: &str| {
+        let mut words =
+            said.lines().filter_map(|line| line.strip_prefix(&format!("pic{number}: ")));
+        let is_so = |line: &str| line.contains("imr=ff") && line.contains(base);
+        match words.any(is_so) {
+            true => Ok(()),
+            false => {
+                Err(format!("old interrupt controller {number} is not as it should be:\n{said}"))
+            }
+        }
+    };
+    left(0, "irq_base=20")?;
+    left(1, "irq_base=28")
 }
 
 /// Returns the commands for GDB. It says each value as `NAME is NUMBER`.
