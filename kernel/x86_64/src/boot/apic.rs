@@ -16,25 +16,6 @@ fn read(register: usize) -> u32 {
     cpu::read(LOCAL as u64 + register as u64)
 }
 
-/// Has the two interrupt controllers of old PCs begin anew, the second behind the first and both
-/// behind the exceptions, and hold back all their lines. Firmware leaves the first where exceptions
-/// are, and a controller that takes a disturbance for a line would raise one.
-fn put_old_ones_away() {
-    let tell = |register: u16, first: u8, second: u8| {
-        // SAFETY: no other device has these ports, and nobody else uses the two controllers.
-        unsafe {
-            cpu::out8(0x20 + register, first);
-            cpu::out8(0xa0 + register, second);
-        }
-    };
-    const FIRST: u8 = FIRST_INTERRUPT as u8;
-    tell(0, 0x11, 0x11);
-    tell(1, FIRST, FIRST + 8);
-    tell(1, 1 << 2, 2);
-    tell(1, 1, 1);
-    tell(1, 0xff, 0xff);
-}
-
 impl LocalApic {
     /// Switches it on at its default address, everything masked; silences the PC's old controllers,
     /// and the pin at which they interrupt. Nothing starts if firmware has locked its other mode.
@@ -43,11 +24,24 @@ impl LocalApic {
         const BASE: u32 = 0x1b;
         const SAYS_LOCK: u64 = 1 << 21;
         const LOCK: u32 = 0xbd;
+        const FIRST: u8 = FIRST_INTERRUPT as u8;
         let tells = cpu::identify(7)[3] & TELLS != 0;
-        put_old_ones_away();
-        // SAFETY: every processor with an APIC has the register of its mode, and says whether it has
-        // the others. The values lead from state to state as the processor allows.
+        // SAFETY: nobody else uses the two legacy controllers. Every processor with an APIC has the
+        // register of its mode, and says whether it has the others. The values lead from state to
+        // state as the processor allows.
         unsafe {
+            let tell = |register: u16, first: u8, second: u8| {
+                cpu::out8(0x20 + register, first);
+                cpu::out8(0xa0 + register, second);
+            };
+            // They begin anew, the second behind the first, and hold back all their lines. Firmware
+            // leaves the first where exceptions are, and one that takes a disturbance for a line
+            // would raise one.
+            tell(0, 0x11, 0x11);
+            tell(1, FIRST, FIRST + 8);
+            tell(1, 1 << 2, 2);
+            tell(1, 1, 1);
+            tell(1, 0xff, 0xff);
             let locked = tells
                 && cpu::read_msr(CAPABILITIES) & SAYS_LOCK != 0
                 && cpu::read_msr(LOCK) & 1 == 1;
