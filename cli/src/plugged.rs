@@ -307,7 +307,7 @@ fn serve(
         let status = u8::try_from(exit::status(exit::FINISHED)).unwrap_or(0);
         let plan = RunPlan { slice: SLICE, status, ..plan };
         let server = DeviceServer::start(&folder, devices, plan).map_err(|e| e.to_string())?;
-        if sender.send(server.arguments_at(0, &ports)).is_err() {
+        if sender.send(server.arguments_at(0, &ports, 0)).is_err() {
             return Err(String::from("nobody wants the devices any more"));
         }
         follow(server, log, pace)

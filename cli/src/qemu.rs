@@ -52,9 +52,12 @@ fn flight_of(core: usize) -> String {
     if core == 0 { FLIGHT.into() } else { format!("{core}-{FLIGHT}") }
 }
 
-/// An end of the wire outside the machine, in the run's folder. QEMU warns of a wire without one.
-const OUTSIDE: &str = "dgram,id=outside,local.type=unix,local.path=wire,remote.type=unix,\
-                       remote.path=outside";
+/// Returns an end of a wire outside the machine, in the run's folder, where nobody listens.
+fn dgram(name: &str) -> String {
+    format!(
+        "dgram,id={name},local.type=unix,local.path={name},remote.type=unix,remote.path=nowhere"
+    )
+}
 
 /// Returns the number of USB controllers to plug in so that the machine has those of `system`.
 #[must_use]
@@ -94,7 +97,8 @@ pub struct Boot<'a> {
     pub cores: usize,
     /// How many USB controllers the description needs.
     pub controllers: usize,
-    /// How many adapters for Ethernet the description needs. One wire joins them.
+    /// How many adapters for Ethernet the description needs. One wire joins them, unless this is
+    /// one of several hosts.
     pub adapters: usize,
     /// USB devices that are plugged into the first controller.
     pub plugged: Vec<PluggedDevice>,
@@ -296,13 +300,7 @@ impl Boot<'_> {
             let id = if number == 0 { format!(",id={CONTROLLER}") } else { String::new() };
             command.arg("-device").arg(format!("{}{id}", self.hardware.controller));
         }
-        for number in 0..self.adapters {
-            command.arg("-netdev").arg(format!("hubport,id=wire{number},hubid=0"));
-            command.arg("-device").arg(format!("{ADAPTER},netdev=wire{number}"));
-        }
-        if self.adapters > 0 {
-            command.args(["-netdev", OUTSIDE, "-netdev", "hubport,id=out,hubid=0,netdev=outside"]);
-        }
+        self.plug_adapters(&mut command);
         command.args(self.hardware.more);
         if self.cores == 1 {
             command.arg("-icount").arg(format!("shift={},sleep=off", self.shift));
@@ -317,6 +315,24 @@ impl Boot<'_> {
             }
         }
         Ok(command)
+    }
+
+    /// Adds the adapters for Ethernet, and the wire between them. Those of one of several hosts
+    /// have a wire each, whose other end is the clock's plugin.
+    fn plug_adapters(&self, command: &mut Command) {
+        for number in 0..self.adapters {
+            let end = match self.among_others {
+                true => dgram(&format!("wire{number}")),
+                false => format!("hubport,id=wire{number},hubid=0"),
+            };
+            command.arg("-netdev").arg(end);
+            command.arg("-device").arg(format!("{ADAPTER},netdev=wire{number}"));
+        }
+        if self.adapters > 0 && !self.among_others {
+            // QEMU warns of a hub without an end outside the machine.
+            command.arg("-netdev").arg(dgram("outside"));
+            command.args(["-netdev", "hubport,id=out,hubid=0,netdev=outside"]);
+        }
     }
 
     /// Returns the numbers of the controllers that nothing is plugged into: a controller with

@@ -17,6 +17,7 @@ use crate::surroundings::emulable;
 use crate::workspace::Workspace;
 use crate::{interrupt, plan, plugged, project};
 use diapason_abi::Nanos;
+use diapason_abi::archive::Location;
 use diapason_system::{Restart, RunOptions, System};
 use std::path::Path;
 
@@ -53,6 +54,9 @@ pub struct Session {
     pub slice: Nanos,
     /// The machine runs in the time of this computer, so no time that a run shows is judged.
     pub untimed: bool,
+    /// Its adapters for Ethernet interrupt sooner than they are told: QEMU's hold an interrupt
+    /// back, and not the one behind it.
+    pub unspaced: bool,
     /// The image that it starts from, if it is not QEMU that loads kernel and archive.
     pub inserted: Option<Inserted>,
     /// Bytes of its image that keep the console of a run, if any do.
@@ -124,6 +128,7 @@ impl Session {
             hardware: Hardware::USUAL,
             slice: SLICE,
             untimed: false,
+            unspaced: false,
             inserted: None,
             results_bytes: None,
         }
@@ -246,6 +251,17 @@ impl Session {
             socket.patience_ns = socket.patience_ns.max(begins);
         }
         assumptions.slack_ns = self.slice.0 * stops;
+        if self.unspaced {
+            let cards: Vec<usize> =
+                self.system.adapters.iter().filter_map(|adapter| adapter.card()).collect();
+            for (number, device) in self.system.devices.iter().enumerate() {
+                if let Location::Message { of, .. } = device.location
+                    && cards.contains(&usize::from(of))
+                {
+                    assumptions.forget_interval(number);
+                }
+            }
+        }
         assumptions
     }
 

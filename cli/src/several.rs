@@ -23,6 +23,7 @@ use diapason_system::{
 };
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// Memory of a bridge cable in each direction.
 pub(crate) const CABLE_BYTES: usize = 16 * 1024;
@@ -104,11 +105,12 @@ impl Joined {
         }
     }
 
-    /// Returns the cables; cores have none.
-    pub(crate) fn cables(&self) -> &[Cable] {
+    /// Returns what joins the hosts; cores have nothing of the kind.
+    pub(crate) fn joints(&self) -> &Joints {
+        static NONE: LazyLock<Joints> = LazyLock::new(Joints::default);
         match self {
-            Joined::By(joints) => &joints.cables,
-            Joined::Cores => &[],
+            Joined::By(joints) => joints,
+            Joined::Cores => &NONE,
         }
     }
 

@@ -94,6 +94,9 @@ fn hosts_that_qemu_cannot_boot_are_refused() {
     let cores =
         ["`asker` has 3 cores", "computer's own time", "flow-cores.toml:12:8", "`diapason sim`"];
     refused(&["run", FLOW_CORES], &cores);
+    let time =
+        ["cannot have the common time of `wire`", "ethernet-time.toml:18:8", "`diapason sim`"];
+    refused(&["run", &HOSTS.replace("two-hosts", "ethernet-time")], &time);
     refused(&["run", HOSTS, "--format", "junit"], &["leave out `--format junit`"]);
     let list = |name: &str, text: String| {
         let path = std::env::temp_dir().join(format!("diapason-{}-{name}", std::process::id()));

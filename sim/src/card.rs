@@ -8,6 +8,7 @@
 
 use crate::ethernet::{Arrival, EthernetWire};
 use crate::function::{FunctionModel, Note};
+use crate::plug::EthernetPlug;
 use crate::stamps::CardStamps;
 use diapason_abi::Nanos;
 use diapason_devices::faulty::OwnClock;
@@ -70,13 +71,10 @@ impl Flood {
 #[derive(Debug)]
 pub struct Card {
     registers: Vec<u32>,
-    wire: EthernetWire,
-    place: usize,
+    plug: EthernetPlug,
     /// Frames that the driver posted: when the last bit is sent, the descriptor to mark, and when
     /// the plug is passed if that has to be stamped.
     sending: VecDeque<(Nanos, u64, Option<Nanos>)>,
-    /// When the wire is free for the next frame.
-    free: Nanos,
     rung: bool,
     /// When it interrupted last, and when it will because that was not long ago.
     last: Option<Nanos>,
@@ -94,10 +92,8 @@ impl Card {
     pub fn new(wire: &EthernetWire) -> Card {
         Card {
             registers: vec![0; REGISTERS / 4],
-            place: wire.plug_in(),
-            wire: wire.clone(),
+            plug: EthernetPlug::new(wire.clone()),
             sending: VecDeque::new(),
-            free: Nanos::ZERO,
             rung: false,
             last: None,
             due: None,
@@ -123,7 +119,7 @@ impl Card {
 
     /// Puts a frame of a stranger, which begins at `begin`, on the way to this adapter.
     pub fn hear(&self, begin: Nanos, frame: &[u8], damaged: bool) {
-        self.wire.enter(self.place, begin, frame, damaged);
+        self.plug.hear(begin, frame, damaged);
     }
 
     /// Lets a stranger send to this adapter.
@@ -138,7 +134,7 @@ impl Card {
                 if *sent == 0 {
                     self.notes.push(Note::Fault(flood.words.clone()));
                 }
-                self.wire.enter(self.place, flood.begins(*sent), &flood.frame, false);
+                self.plug.hear(flood.begins(*sent), &flood.frame, false);
                 *sent += 1;
             }
         }
@@ -190,11 +186,8 @@ impl Card {
             if [SEND, SEND_DATA].contains(&command) && !frame.is_empty() {
                 let bytes = frame.len().max(FRAME_MIN);
                 frame.resize(bytes, 0);
-                let begin = self.free.max(now);
-                let end = begin + self.wire.frame(bytes);
-                self.free = end + self.wire.gap();
-                self.wire.carry(self.place, end, &frame);
-                let passes = begin + self.wire.preamble();
+                let [begin, end] = self.plug.send(now, &frame);
+                let passes = begin + self.plug.wire.preamble();
                 self.sending.push_back((end, at, stamped.then_some(passes)));
             } else {
                 self.notes.push(Note::Other("an adapter skips a frame of another kind".into()));
@@ -226,7 +219,8 @@ impl Card {
         if self.get(register::RFCTL) & RFCTL_EXTENDED == 0 {
             return self.denied("write frames back in the legacy form");
         }
-        let passed = arrival.at - self.wire.frame(frame.len()) + self.wire.preamble();
+        let wire = &self.plug.wire;
+        let passed = arrival.at - wire.frame(frame.len()) + wire.preamble();
         let stamped = !self.keeps && self.stamps.receives(passed, frame);
         let stamped = if stamped { STAMPED } else { 0 };
         let mut head = self.get(register::RDH) % length;
@@ -300,7 +294,7 @@ impl FunctionModel for Card {
             register::EECD => EECD_READ,
             register::STATUS => {
                 let stopped = self.get(register::CTRL) & CTRL_MASTER_OFF != 0;
-                self.wire.speed() | STATUS_LINK | if stopped { 0 } else { STATUS_MASTER }
+                self.plug.wire.speed() | STATUS_LINK | if stopped { 0 } else { STATUS_MASTER }
             }
             // Reading clears these.
             register::ICR | register::MPC => {
@@ -341,7 +335,7 @@ impl FunctionModel for Card {
 
     fn next_change(&self) -> Nanos {
         let sent = self.sending.front().map_or(Nanos::FOREVER, |(end, ..)| *end);
-        let comes = self.wire.next(self.place);
+        let comes = self.plug.next();
         let strangers = self.floods.iter().map(|(flood, sent)| flood.begins(*sent));
         let next = strangers.fold(sent.min(comes), Nanos::min);
         next.min(self.due.unwrap_or(Nanos::FOREVER))
@@ -355,7 +349,7 @@ impl FunctionModel for Card {
             }
         }
         self.strangers(now);
-        while let Some(arrival) = self.wire.take(self.place, now) {
+        while let Some(arrival) = self.plug.take(now) {
             self.receive(&arrival, memory);
         }
         if let Some(due) = self.due.take_if(|due| *due <= now) {
@@ -373,6 +367,6 @@ impl FunctionModel for Card {
 
     fn power_cycle(&mut self, _: Nanos) {
         self.reset();
-        self.free = Nanos::ZERO;
+        self.plug.reset();
     }
 }

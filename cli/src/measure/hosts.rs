@@ -40,7 +40,7 @@ pub(super) fn measure(request: &MeasureRequest, mut list: Hosts) -> Result<u8, F
     interrupt::await_signals()?;
     note("running the hosts in QEMU");
     let parts: Vec<_> = sessions.iter().map(|(_, session)| session).collect();
-    let ran = together::boot(&workspace, &parts, joined.cables(), &mut |_, _| {})?;
+    let ran = together::boot(&workspace, &parts, joined.joints(), &mut |_, _| {})?;
     let mut counts = Vec::new();
     for ((session, run), file) in parts.iter().zip(&ran.runs).zip(&files) {
         counts.push(counted(session, run, file, request.margin)?);

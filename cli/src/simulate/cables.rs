@@ -43,7 +43,7 @@ pub(super) fn plug_all(joined: &Joined, hosts: &mut [Controllers]) -> Result<(),
         }
     };
     let mut passive = Vec::new();
-    for cable in joined.cables() {
+    for cable in &joined.joints().cables {
         let (delay, [one, other]) = (Nanos(cable.delay_ns), &cable.ends);
         let (host, target) = match (one.socket, other.socket) {
             (Socket::Port(_), Socket::Port(_)) => {

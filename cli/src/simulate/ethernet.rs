@@ -1,13 +1,16 @@
-//! The wires and switches of a list of hosts, for the simulator.
+//! The wires and switches of a list of hosts, and what passed them in a run.
 
+use super::switches::SwitchReport;
 use crate::failure::Failure;
 use crate::plan::NetworkPlan;
-use crate::several::{Joints, class};
+use crate::several::{Joined, Joints, Named, class};
 use diapason_abi::Nanos;
 use diapason_contract::release::ReleaseTerms;
 use diapason_devices::faulty::OwnClock;
 use diapason_plan::GateStep;
-use diapason_sim::{EthernetJack, EthernetNetwork, GatedBooks, StepSpan, SwitchSpec};
+use diapason_sim::{
+    EthernetBooks, EthernetJack, EthernetNetwork, GatedBooks, StepSpan, SwitchSpec,
+};
 use diapason_system::{EthernetLink, FlowWay, Hosts, Switch, System, WireEnd};
 use diapason_tsn::LinkRate;
 use std::collections::BTreeMap;
@@ -15,8 +18,38 @@ use std::collections::BTreeMap;
 /// Devices of a host, at most.
 const DEVICES: usize = 1 << 16;
 
+/// The traffic between the adapters of hosts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WireBooks {
+    books: EthernetBooks,
+    /// The frames that adapters with gates sent.
+    pub(super) gated: Vec<GatedBooks>,
+    /// Frames that were lost in each wire.
+    lost: Vec<u64>,
+}
+
+impl WireBooks {
+    /// Returns what passed a network so far.
+    pub(crate) fn of(network: &EthernetNetwork) -> WireBooks {
+        WireBooks { books: network.books(), gated: network.gated(), lost: network.lost() }
+    }
+
+    /// Returns what passed the switches and wires between hosts, if there are any.
+    pub(crate) fn report(&self, joined: &Joined, sessions: &[Named]) -> Option<SwitchReport> {
+        let Joined::By(joints) = joined else { return None };
+        let name = |card| {
+            let (host, device) = place(card);
+            let (name, session) = &sessions[host];
+            format!("{name}:{}", session.system.devices[device].name)
+        };
+        let gated: Vec<_> = self.gated.iter().map(|books| (name(books.card), books)).collect();
+        let report = || SwitchReport::of(joints, &self.books, &self.lost).with_gates(&gated);
+        (!joints.ethernet.is_empty()).then(report)
+    }
+}
+
 /// Returns the number by which a network knows the adapter that is this device of a host.
-pub(super) const fn card(host: usize, device: usize) -> usize {
+pub(crate) const fn card(host: usize, device: usize) -> usize {
     host * DEVICES + device
 }
 
@@ -33,7 +66,7 @@ pub(super) const fn place(card: usize) -> (usize, usize) {
 }
 
 /// Returns the network that the wires and switches of a list make.
-pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNetwork, Failure> {
+pub(crate) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNetwork, Failure> {
     let specs = (0..joints.switches.len()).map(|number| spec(joints, systems, number));
     // A checked description has gates and credit that ports can follow.
     let network = EthernetNetwork::new(specs.collect());

@@ -2,6 +2,7 @@
 
 use super::cables::{Controllers, plug_all, targets};
 use super::ethernet;
+use super::ethernet::WireBooks;
 use super::explain::{self, Asked};
 use super::faults::asked_of_cores;
 use super::flows::{self, FlowChoice, LinkEars, LinkLogs};
@@ -27,7 +28,7 @@ pub use crate::several::{Joined, Joints};
 use crate::surroundings::{self, Functions, as_functions, simulable};
 use crate::workspace::Workspace;
 use diapason_abi::{Key, Nanos};
-use diapason_sim::{Ended, EthernetBooks, EthernetNetwork, GatedBooks, Observer, Options, Trace};
+use diapason_sim::{Ended, EthernetNetwork, Observer, Options, Trace};
 use diapason_system::{Hosts, InjectedFault, RunOptions, System};
 use std::collections::BTreeMap;
 
@@ -109,15 +110,6 @@ struct Ran {
     wires: WireBooks,
 }
 
-/// The traffic between the adapters of hosts.
-struct WireBooks {
-    books: EthernetBooks,
-    /// The frames that adapters with gates sent.
-    gated: Vec<GatedBooks>,
-    /// Frames that were lost in each wire.
-    lost: Vec<u64>,
-}
-
 impl Ran {
     /// Returns each part as a simulation of its own.
     fn simulated(self) -> Result<Vec<Simulated>, Failure> {
@@ -165,8 +157,7 @@ fn seated<O: Observer>(
     let ran = endings.into_iter().zip(listeners).zip(ears).zip(sessions).map(of_one);
     let parts = ran.collect::<Result<Vec<Part>, Failure>>()?;
     let Around { network, .. } = around;
-    let (books, gated, lost) = (network.books(), network.gated(), network.lost());
-    Ok(Ran { parts, wires: WireBooks { books, gated, lost } })
+    Ok(Ran { parts, wires: WireBooks::of(&network) })
 }
 
 /// Returns the place of each part among the cores of its host.
@@ -231,7 +222,7 @@ impl<'a, O> Wired<'a, O> {
     ) -> Result<Wired<'a, (&'l mut Listener, O)>, Failure> {
         let Seat { session, how, faults, observer } = seat;
         let mut how = with_upsets(session, &how, &faults);
-        let (system, targets) = (&session.system, targets(host, around.joined.cables()));
+        let (system, targets) = (&session.system, targets(host, &around.joined.joints().cables));
         let controllers = match wishes {
             None => surroundings::controllers(system, &faults, &targets),
             Some(wishes) => {
@@ -350,7 +341,7 @@ pub(super) fn simulate(
         () if pulls => flows::books(&told),
         () => Addition::default(),
     };
-    let switches = switches(&joined, &sessions, &wires);
+    let switches = wires.report(&joined, &sessions);
     let times = seen_times(&joined, &runs, &mut sessions);
     let stages = request.stages;
     let each = sessions.iter().zip(&found).zip(&runs);
@@ -474,20 +465,6 @@ fn seen_times(joined: &Joined, runs: &[FinishedRun], sessions: &mut [Named]) -> 
     times
 }
 
-/// Returns what passed the switches and wires between hosts, if there are any.
-fn switches(joined: &Joined, sessions: &[Named], wires: &WireBooks) -> Option<SwitchReport> {
-    let Joined::By(joints) = joined else { return None };
-    let name = |card| {
-        let (host, device) = ethernet::place(card);
-        let (name, session) = &sessions[host];
-        format!("{name}:{}", session.system.devices[device].name)
-    };
-    let WireBooks { books, gated, lost } = wires;
-    let gated: Vec<_> = gated.iter().map(|books| (name(books.card), books)).collect();
-    let report = || SwitchReport::of(joints, books, lost).with_gates(&gated);
-    (!joints.ethernet.is_empty()).then(report)
-}
-
 /// A request, with what it asks of each part.
 struct Asks<'a> {
     request: &'a SimRequest,
@@ -521,7 +498,7 @@ fn through(
             let called = joined.called(name);
             broken.extend(finding(session, faults, run).map(|why| format!("{called}: {why}")));
         }
-        let report = switches(joined, sessions, &wires);
+        let report = wires.report(joined, sessions);
         broken.extend(report.iter().flat_map(SwitchReport::findings));
         broken.extend(seen_times(joined, &runs, sessions).iter().flat_map(SeenTime::findings));
         if let Some(why) = broken.into_iter().next() {

@@ -1,5 +1,6 @@
 //! The QEMUs of several hosts, and the barrier at which they wait for each other.
 
+use super::wires::HostWires;
 use crate::console::{Line, Splitter};
 use crate::failure::Failure;
 use crate::image::fnv;
@@ -8,7 +9,8 @@ use crate::outcome::Outcome;
 use crate::plugged;
 use crate::qemu::{Boot, MachineEnding, RunFolder};
 use crate::session::{FinishedRun, Session};
-use crate::several::CABLE_BYTES;
+use crate::several::{CABLE_BYTES, Joints};
+use crate::simulate::WireBooks;
 use crate::surroundings;
 use crate::workspace::Workspace;
 use diapason_abi::Nanos;
@@ -36,20 +38,27 @@ pub struct HostRuns {
     pub consoles: Vec<u64>,
     /// A number for the requests and answers of all USB devices and cables.
     pub served: u64,
+    /// A number for all frames of Ethernet.
+    pub frames: u64,
+    /// The traffic at switches.
+    pub wires: WireBooks,
+    /// Frames that came to an adapter of each host without room for them, or that was switched off.
+    pub refused: Vec<u64>,
 }
 
 /// A model that is plugged in: where, and the model.
 type Plugged = (String, Box<dyn UsbDevice>);
 
-/// Boots these hosts, joined by these cables, and follows them until each has ended. `observer`
-/// sees every line of every console, with the number of its host, in the same order in every run.
+/// Boots these hosts, joined by these cables and wires, and follows them until each has ended.
+/// `observer` sees every line of every console, with the number of its host, in the same order in
+/// every run.
 ///
 /// # Errors
 /// If QEMU cannot be used, or the hosts and the cables lose each other.
 pub fn boot(
     workspace: &Workspace,
     sessions: &[&Session],
-    cables: &[Cable],
+    joints: &Joints,
     observer: &mut dyn FnMut(usize, &Line),
 ) -> Result<HostRuns, Failure> {
     sessions.iter().try_for_each(|session| surroundings::emulable(&session.system))?;
@@ -65,15 +74,18 @@ pub fn boot(
     let slice = sessions.iter().map(|session| session.slice).min().unwrap_or(plugged::SLICE);
     let plan = RunPlan { slice, patience, plugged: firmware::DONE, ..RunPlan::default() };
     let (ports, models): (Vec<Vec<String>>, Vec<_>) =
-        plug(sessions, cables).into_iter().map(|own| own.into_iter().unzip()).unzip();
+        plug(sessions, &joints.cables).into_iter().map(|own| own.into_iter().unzip()).unzip();
     let path = plugged::absolute(folder.path())?;
     let server = DeviceServer::start_together(&path, models, plan).map_err(lost)?;
     let mut machines = Vec::new();
     for (host, (session, ports)) in sessions.iter().zip(&ports).enumerate() {
-        machines.push(Machine::start(workspace, session, server.arguments_at(host, ports))?);
+        let served = server.arguments_at(host, ports, session.boot().adapters);
+        machines.push(Machine::start(workspace, session, served)?);
     }
-    let mut trouble = None;
-    let ended = server.run(|stop, _| {
+    let mut wires = HostWires::of(sessions, joints)?;
+    let (mut trouble, mut refused) = (None, vec![0; sessions.len()]);
+    let ended = server.run_on(&mut wires, |stop, _| {
+        refused[stop.guest] = stop.refused;
         let listened = machines[stop.guest].listen(|line| observer(stop.guest, line));
         trouble = trouble.take().or(listened.err());
         if interrupt::came() {
@@ -81,7 +93,7 @@ pub fn boot(
         }
     });
     let (report, _) = ended.map_err(lost)?;
-    let served = report.hash;
+    let (served, (wires, frames)) = (report.hash, wires.finish());
     let (mut runs, mut consoles) = (Vec::new(), Vec::new());
     for (host, machine) in machines.into_iter().enumerate() {
         // Nothing waits at a host without models and cables.
@@ -93,7 +105,7 @@ pub fn boot(
     }
     match trouble {
         Some(error) => Err(Failure::io("read a console", &error)),
-        None => Ok(HostRuns { runs, consoles, served }),
+        None => Ok(HostRuns { runs, consoles, served, frames, wires, refused }),
     }
 }
 

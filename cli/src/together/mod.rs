@@ -1,11 +1,13 @@
 //! `diapason run` for a list of hosts: each host boots the real kernel in a QEMU of its own, and
-//! bridge cables join them.
+//! bridge cables, wires and switches join them.
 //!
 //! All guests stand still together at every slice of virtual time, until the models at their ports
 //! and in the cables have caught up. So two runs are equal to the byte, however busy the computer
-//! is. A cable is the model that the simulator has, and both of its ends are in this process.
+//! is. A cable is the model that the simulator has, and both of its ends are in this process. So
+//! are the wires of Ethernet and the switches.
 
 mod machines;
+mod wires;
 
 use crate::commands::{Addition, RunRequest};
 use crate::describe::refused;
@@ -22,7 +24,10 @@ use crate::tools::QEMU;
 use crate::workspace::Workspace;
 use diapason_abi::Nanos;
 use diapason_contract::settings::{LINKS, PROGRAM};
-use diapason_system::{Hosts, HostsPlace, RunOptions, Socket, System, UsbPlug};
+use diapason_system::{
+    EthernetAdapter, Flow, FlowHop, FlowWay, Hosts, HostsPlace, RunOptions, Socket, System,
+    UsbPlug, WireEnd,
+};
 pub use machines::{HostRuns, boot};
 
 /// Most hosts that run together: each needs a QEMU, whose processor is a thread of the computer.
@@ -40,7 +45,7 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     refuse_format(&request.system, request.format)?;
     let network = instruct(&mut list)?;
     cleared_network(&network, request.length.unproved())?;
-    let (seen, slice) = (Seen::of(&list), slice(&list));
+    let (judgeable, slice) = (Judgeable::of(&list), slice(&list));
     let several = Several::hosts(list, &network);
     several.refuse(&request.system, &of_one(request))?;
     let workspace = Workspace::find()?;
@@ -50,10 +55,10 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     let unproved = request.length.unproved();
     let (sessions, joined) = several.assemble(&workspace, &request.system, options, unproved)?;
     let mut own = Vec::new();
-    for (name, mut session) in sessions {
+    for (host, (name, mut session)) in sessions.into_iter().enumerate() {
         session.slice = slice;
         session.hardware.iommu = request.iommu;
-        seen.limit(&mut session);
+        judgeable.limit(host, &mut session);
         own.push((name, session.on_own_kernel(&workspace)?));
     }
     let sessions = own;
@@ -61,8 +66,8 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     let json = RunFormat::of(request.json, request.format).is_for_programs();
     let mut observers = live_parts(&sessions, &joined, json);
     let parts: Vec<_> = sessions.iter().map(|(_, session)| session).collect();
-    let HostRuns { mut runs, consoles, served } =
-        boot(&workspace, &parts, joined.cables(), &mut |host, line| observers[host](line))?;
+    let HostRuns { mut runs, consoles, served, frames, wires, refused } =
+        boot(&workspace, &parts, joined.joints(), &mut |host, line| observers[host](line))?;
     for (run, (_, session)) in runs.iter_mut().zip(&sessions) {
         NetworkRow::call_all(&mut run.outcome.network, &session.system.neighbours);
     }
@@ -70,9 +75,16 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
         tell(&format!("console {console:016x} of {name}"));
     }
     tell(&format!("USB devices {served:016x}"));
+    let switches = wires.report(&joined, &sessions);
+    if switches.is_some() {
+        tell(&format!("frames {frames:016x}"));
+    }
+    for ((name, _), refused) in sessions.iter().zip(refused).filter(|(_, refused)| *refused > 0) {
+        tell(&format!("{refused} frames found no adapter of {name} that was ready for them"));
+    }
     let about = AllParts {
         noun: joined.noun(),
-        switches: None,
+        switches: switches.as_ref(),
         times: Vec::new(),
         each: Vec::new(),
         addition: Addition::default(),
@@ -160,11 +172,11 @@ fn check(list: &Hosts) -> Result<(), Failure> {
             return wrong(HostsPlace::Host(number), [&title, &note, help]);
         }
     }
-    if let Some(link) = list.ethernet.first() {
-        let title = format!("QEMU cannot have the wire `{}`", link.name);
-        let note = "its adapters send a frame in no time, and do not keep step";
+    if let Some(number) = list.ethernet.iter().position(|link| link.time.is_some()) {
+        let title = format!("QEMU cannot have the common time of `{}`", list.ethernet[number].name);
+        let note = "the clocks of its adapters stand still";
         let help = "start the list with `diapason sim`";
-        return wrong(HostsPlace::Ethernet(0), [&title, note, help]);
+        return wrong(HostsPlace::Ethernet(number), [&title, note, help]);
     }
     for (number, cable) in list.cables.iter().enumerate() {
         let place = HostsPlace::Cable(number);
@@ -188,29 +200,55 @@ fn check(list: &Hosts) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The flows that a run on machines can judge: every host has a clock of its own.
-struct Seen {
-    /// The flows that end where they begin, and how many cables each crosses at most.
-    rounds: Vec<(String, u64)>,
+/// The promises that a run on machines can judge: every host has a clock of its own.
+pub struct Judgeable {
+    /// The flows that end where they begin or pass nothing but Ethernet, and how many cables each
+    /// crosses at most. A program measures the delay of datagrams against the shortest, so it needs
+    /// no clock but its own.
+    flows: Vec<(String, u64)>,
+    /// The adapters with gates, each with its host. Only the host's own clock tells when they open.
+    gates: Vec<(usize, String)>,
 }
 
-impl Seen {
-    fn of(list: &Hosts) -> Seen {
-        let is_round = |flow: &&diapason_system::Flow| flow.from.host == flow.end().host;
-        let round = |flow: &diapason_system::Flow| (flow.name.clone(), flow.most_cables());
-        Seen { rounds: list.flows.iter().filter(is_round).map(round).collect() }
+impl Judgeable {
+    /// Returns those of a list.
+    #[must_use]
+    pub fn of(list: &Hosts) -> Judgeable {
+        let is_by_sockets = |hop: &FlowHop| matches!(hop.way, FlowWay::Sockets { .. });
+        let can_be =
+            |flow: &&Flow| flow.from.host == flow.end().host || flow.hops.iter().all(is_by_sockets);
+        let flow = |flow: &Flow| (flow.name.clone(), flow.most_cables());
+        let flows = list.flows.iter().filter(can_be).map(flow).collect();
+        let gates = list.ethernet.iter().flat_map(|wire| &wire.gates);
+        let gates = gates.filter_map(|gates| match gates.end {
+            WireEnd::Adapter { host, .. } => Some((host, gates.end.name(list))),
+            WireEnd::Port { .. } => None,
+        });
+        Judgeable { flows, gates: gates.collect() }
     }
 
-    /// Keeps the promises about flows that the run can judge, and notes the others.
-    fn limit(&self, session: &mut Session) {
-        let hops = |name: &str| self.rounds.iter().find(|(round, _)| round == name);
+    /// Keeps the promises of this host that the run can judge, and notes the others.
+    pub fn limit(&self, host: usize, session: &mut Session) {
+        let cables = |name: &str| self.flows.iter().find(|(seen, _)| seen == name);
         let (seen, unseen): (Vec<_>, Vec<_>) =
-            session.flows.drain(..).partition(|flow| hops(&flow.name).is_some());
+            session.flows.drain(..).partition(|flow| cables(&flow.name).is_some());
         session.flows = seen;
         for flow in &mut session.flows {
-            flow.crossings = hops(&flow.name).map_or(0, |(_, hops)| *hops);
+            flow.crossings = cables(&flow.name).map_or(0, |(_, cables)| *cables);
         }
         let of = |name: &str| format!("flow {name}: the clocks of its two hosts are not one");
         session.unseen = unseen.iter().map(|flow| of(&flow.name)).collect();
+        let own = self.gates.iter().filter(|(whose, _)| *whose == host);
+        let of = |(_, end): &(usize, String)| {
+            format!("gates of {end}: only the clock of their host tells when they open")
+        };
+        session.unseen.extend(own.map(of));
+        session.unspaced = true;
+        let adapters = session.system.adapters.iter().filter(|it| it.card().is_some());
+        let of = |adapter: &EthernetAdapter| {
+            let name = adapter.name();
+            format!("the distance of the interrupts of {name}: QEMU's adapter does not keep it")
+        };
+        session.unseen.extend(adapters.map(of));
     }
 }

@@ -98,10 +98,10 @@ fn run(session: &Session, guest: &Guest) -> Run {
     let boot = Boot { among_others: true, ..session.boot() };
     let mut host = boot.command(&folders[0], "file:host.txt").unwrap();
     host.args(boot.shared_controller(&folders[0]).unwrap());
-    host.args(server.arguments_at(0, &[String::from("2")])).stdin(Stdio::null());
+    host.args(server.arguments_at(0, &[String::from("2")], 0)).stdin(Stdio::null());
     let mut linux = guest.command(&format!("ipv6.disable=1 bytes={BYTES} count={COUNT}"), &console);
     linux.args(["-device", "qemu-xhci,id=redirected,p2=4,p3=4"]);
-    linux.args(server.arguments_at(1, &[String::from("1")]));
+    linux.args(server.arguments_at(1, &[String::from("1")], 0));
     let mut emulators = [host, linux].map(|mut command| Emulator::start(&mut command).unwrap());
     let (report, _) = server.run(|_, _| {}).unwrap();
     let status = emulators[0].wait(PATIENCE).unwrap().unwrap();

@@ -6,6 +6,10 @@
  * idle time, and it waits here at T = 0, slice, 2 x slice, ... QEMU's main loop, which runs
  * in host time, may do neither; in stock QEMU it skips idle time and races with that thread.
  *
+ * It is the other end of the wires of Ethernet adapters, too (wires=N: the netdevs wire0, wire1, ...,
+ * all of one kind that only sends, such as dgram). A frame is kept with the time at which the guest sent it,
+ * until the guest stands still. A frame for the guest arrives at the time that the server names.
+ *
  * The plugin interface of 7.2 has no control of time, so two functions that QEMU exports are
  * redirected: see take_over(). Everything else is called as it is.
  */
@@ -44,6 +48,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(uint64_t, const M
 
 enum { VIRTUAL_CLOCK = 1, INSTRUCTIONS_COUNTED = 1, NANOSECONDS = 1 };
 enum { POLL_FILL = 0 };
+enum { WIRES_MAX = 16 };
 
 /* Set apart for a QEMUTimer, which has 48 bytes. */
 typedef struct {
@@ -69,6 +74,18 @@ typedef struct {
     } *descriptors;
 } Poll;
 
+/* How a backend of the network is driven: the first members. */
+typedef struct {
+    int kind;
+    size_t size;
+    ssize_t (*receive)(void *, const unsigned char *, size_t);
+    void *receive_raw, *receive_parts, *can_receive;
+} Driver;
+
+typedef struct {
+    Driver *driver;
+} Wire;
+
 extern int use_icount;
 extern bool runstate_is_running(void);
 extern void *qemu_get_cpu(int index);
@@ -83,6 +100,9 @@ extern void timer_init_full(Timer *, void *, int clock, int scale, int, void (*)
 extern void timer_mod_ns(Timer *, int64_t);
 extern void main_loop_poll_add_notifier(Notifier *);
 extern void qemu_notify_event(void);
+extern Wire *qemu_find_netdev(const char *name);
+extern int qemu_can_send_packet(Wire *);
+extern ssize_t qemu_send_packet(Wire *, const unsigned char *, int length);
 extern void qemu_mutex_unlock_iothread(void);
 extern void qemu_mutex_lock_iothread_impl(const char *file, int line);
 
@@ -99,6 +119,28 @@ static Timer boundary;
 static bool begun;
 /* The processors' thread asks for idle time to be skipped; nobody else can see it set. */
 static __thread bool skipping;
+
+/* A frame, as the server and the plugin tell each other; its bytes follow. */
+typedef struct {
+    int64_t at;
+    uint32_t wire, length;
+} Frame;
+
+/* Frames one behind the other. */
+typedef struct {
+    unsigned char *bytes;
+    size_t used, room;
+    uint32_t count;
+} Frames;
+
+static Wire *wires[WIRES_MAX];
+static int wires_used;
+static Frames sent, coming;
+/* What of `coming` has arrived. */
+static size_t arrived;
+static Timer arrival;
+/* Frames that came to an adapter without room for them, or switched off. */
+static int64_t refused;
 
 static _Noreturn void give_up(const char *why)
 {
@@ -170,6 +212,82 @@ static void settle(void)
     }
 }
 
+/* The wires. */
+
+static unsigned char *append(Frames *frames, const Frame *frame)
+{
+    size_t whole = sizeof *frame + frame->length;
+    unsigned char *place;
+
+    if (frames->room - frames->used < whole) {
+        frames->room = 2 * (frames->used + whole);
+        frames->bytes = realloc(frames->bytes, frames->room);
+        if (!frames->bytes) {
+            give_up("no memory for frames");
+        }
+    }
+    place = frames->bytes + frames->used;
+    memcpy(place, frame, sizeof *frame);
+    frames->used += whole;
+    frames->count++;
+    return place + sizeof *frame;
+}
+
+/* Instead of the netdev's function: the guest sends a frame. */
+static ssize_t on_sent(void *wire, const unsigned char *bytes, size_t length)
+{
+    Frame frame = {.at = qemu_clock_get_ns(VIRTUAL_CLOCK), .length = length};
+
+    for (int i = 0; i < wires_used; i++) {
+        if (wires[i] == wire) {
+            frame.wire = i;
+            memcpy(append(&sent, &frame), bytes, length);
+        }
+    }
+    return length;
+}
+
+/* The frames that are due arrive. */
+static void on_arrival(void *nothing)
+{
+    int64_t now = qemu_clock_get_ns(VIRTUAL_CLOCK);
+    Frame frame;
+
+    (void)nothing;
+    while (arrived < coming.used) {
+        unsigned char *place = coming.bytes + arrived;
+
+        memcpy(&frame, place, sizeof frame);
+        if (frame.at > now) {
+            timer_mod_ns(&arrival, frame.at);
+            return;
+        }
+        arrived += sizeof frame + frame.length;
+        if (qemu_can_send_packet(wires[frame.wire])) {
+            qemu_send_packet(wires[frame.wire], place + sizeof frame, frame.length);
+        } else {
+            refused++;
+        }
+    }
+}
+
+/* Netdevs of one kind have one driver. */
+static void take_wires(void)
+{
+    char name[16];
+
+    for (int i = 0; i < wires_used; i++) {
+        snprintf(name, sizeof name, "wire%d", i);
+        wires[i] = qemu_find_netdev(name);
+        if (!wires[i]) {
+            give_up("an adapter has no wire");
+        }
+        wires[i]->driver->receive = on_sent;
+        wires[i]->driver->receive_parts = NULL;
+        wires[i]->driver->can_receive = NULL;
+    }
+}
+
 /* The server's side. */
 
 static void transfer(ssize_t (*move)(int, void *, size_t), void *bytes, size_t count)
@@ -191,12 +309,33 @@ static ssize_t send_some(int to, void *bytes, size_t count)
 
 static unsigned char ask(int64_t now)
 {
-    int64_t stop[2] = {now, idle};
+    int64_t stop[3] = {now, idle, refused};
     unsigned char answer;
 
     transfer(send_some, stop, sizeof stop);
+    transfer(send_some, &sent.count, sizeof sent.count);
+    transfer(send_some, sent.bytes, sent.used);
+    sent.used = sent.count = 0;
     transfer(read, &answer, sizeof answer);
     return answer;
+}
+
+/* Takes the frames that arrive until the next slice ends. All before have arrived. */
+static void expect(void)
+{
+    uint32_t count;
+    Frame frame;
+
+    coming.used = coming.count = arrived = 0;
+    transfer(read, &count, sizeof count);
+    while (coming.count < count) {
+        transfer(read, &frame, sizeof frame);
+        if (frame.wire >= (uint32_t)wires_used) {
+            give_up("the device server sent a frame to no adapter");
+        }
+        transfer(read, append(&coming, &frame), frame.length);
+    }
+    on_arrival(NULL);
 }
 
 static _Noreturn void end(void)
@@ -212,10 +351,12 @@ static _Noreturn void end(void)
  * whatever the server sends comes before whatever else is due. */
 static void hold(int64_t now)
 {
+    on_arrival(NULL);
     qemu_clock_enable(VIRTUAL_CLOCK, false);
     for (;;) {
         switch (ask(now)) {
         case GO:
+            expect();
             qemu_clock_enable(VIRTUAL_CLOCK, true);
             return;
         case AGAIN:
@@ -266,6 +407,8 @@ static void before_turn(void)
         begun = true;
         main_loop_poll_add_notifier(&round_notifier);
         timer_init_full(&boundary, NULL, VIRTUAL_CLOCK, NANOSECONDS, 0, at_boundary, NULL);
+        timer_init_full(&arrival, NULL, VIRTUAL_CLOCK, NANOSECONDS, 0, on_arrival, NULL);
+        take_wires();
         settle();
     } else if (processors_idle()) {
         skipping = true;
@@ -336,10 +479,12 @@ int qemu_plugin_install(uint64_t id, const Machine *machine, int argc, char **ar
             path = argv[i] + 7;
         } else if (!strncmp(argv[i], "slice=", 6)) {
             slice = strtoll(argv[i] + 6, NULL, 10);
+        } else if (!strncmp(argv[i], "wires=", 6)) {
+            wires_used = atoi(argv[i] + 6);
         }
     }
-    if (!path || slice <= 0) {
-        give_up("needs socket=PATH and slice=NANOSECONDS");
+    if (!path || slice <= 0 || wires_used < 0 || wires_used > WIRES_MAX) {
+        give_up("needs socket=PATH, slice=NANOSECONDS, and at most 16 wires=");
     }
     if (!machine->system_emulation || use_icount != INSTRUCTIONS_COUNTED) {
         give_up("start QEMU with -icount shift=N,sleep=off");

@@ -16,4 +16,7 @@ mod server;
 
 pub use emulator::Emulator;
 pub use redirected::{Journal, PacketDirection, Redirected, Spoken, Trouble};
-pub use server::{CONTROLLER, DeviceServer, RunEnding, RunError, RunPlan, RunReport, Stop};
+pub use server::{
+    AdapterFrame, CONTROLLER, DeviceServer, NoWires, RunEnding, RunError, RunPlan, RunReport, Stop,
+    Wires,
+};

@@ -6,7 +6,8 @@ use diapason_abi::Nanos;
 use diapason_redir::plugin::{self, Unavailable};
 use diapason_redir::protocol::{AddressedPacket, CAPABILITIES, RedirPacket, encode};
 use diapason_redir::{
-    DeviceServer, Emulator, RunEnding, RunError, RunPlan, RunReport, Stop, Trouble, firmware,
+    AdapterFrame, DeviceServer, Emulator, RunEnding, RunError, RunPlan, RunReport, Stop, Trouble,
+    Wires, firmware,
 };
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -89,10 +90,44 @@ fn hello(clock: &mut UnixStream, device: &mut UnixStream, time: u64) -> u8 {
 }
 
 fn stop(clock: &mut UnixStream, time: u64) -> u8 {
-    let mut answer = [0];
-    clock.write_all(&[time, 0].map(u64::to_le_bytes).concat()).unwrap();
-    clock.read_exact(&mut answer).unwrap();
-    answer[0]
+    let (answer, frames) = stop_with(clock, time, &[]);
+    assert_eq!(frames, []);
+    answer
+}
+
+/// Stops once at `time`, when these frames have been sent. Returns the answer, and the frames that
+/// arrive until the next time.
+fn stop_with(clock: &mut UnixStream, time: u64, sent: &[AdapterFrame]) -> (u8, Vec<AdapterFrame>) {
+    clock.write_all(&stopped(time)).unwrap();
+    clock.write_all(&(sent.len() as u32).to_le_bytes()).unwrap();
+    for frame in sent {
+        let halves = [frame.adapter, frame.bytes.len()].map(|it| (it as u32).to_le_bytes());
+        clock.write_all(&frame.at.0.to_le_bytes()).unwrap();
+        clock.write_all(&halves.concat()).unwrap();
+        clock.write_all(&frame.bytes).unwrap();
+    }
+    let [answer] = take(clock);
+    let count = if answer == b'g' { u32::from_le_bytes(take(clock)) } else { 0 };
+    let frame = |_| {
+        let at = Nanos(u64::from_le_bytes(take(clock)));
+        let [adapter, length] = [take(clock), take(clock)].map(u32::from_le_bytes);
+        let mut bytes = vec![0; length as usize];
+        clock.read_exact(&mut bytes).unwrap();
+        AdapterFrame { adapter: adapter as usize, at, bytes }
+    };
+    (answer, (0..count).map(frame).collect())
+}
+
+/// Returns what a guest says first that stands still: when, how long it was idle, and how many
+/// frames it refused.
+fn stopped(time: u64) -> Vec<u8> {
+    [time, 0, 0].map(u64::to_le_bytes).concat()
+}
+
+fn take<const N: usize>(clock: &mut UnixStream) -> [u8; N] {
+    let mut bytes = [0; N];
+    clock.read_exact(&mut bytes).unwrap();
+    bytes
 }
 
 #[test]
@@ -122,14 +157,14 @@ fn an_emulator_that_ends_falls_silent_or_goes_astray_is_told_apart() {
     let astray = run("astray", |folder| {
         let (mut clock, mut device) = connect(folder);
         hello(&mut clock, &mut device, 0);
-        clock.write_all(&[MS.0 + 7, 0].map(u64::to_le_bytes).concat()).unwrap();
+        clock.write_all(&[stopped(MS.0 + 7), vec![0; 4]].concat()).unwrap();
         let _ = clock.read(&mut [0]);
     });
     assert!(matches!(astray, Err(RunError::Astray(MS, Nanos(1_000_007)))), "{astray:?}");
     let rude = run("rude", |folder| {
         let (mut clock, mut device) = connect(folder);
         device.write_all(&[9; 100]).unwrap();
-        clock.write_all(&[0; 16]).unwrap();
+        clock.write_all(&[0; 28]).unwrap();
         let _ = clock.read(&mut [0]);
     });
     assert!(matches!(rude, Err(RunError::Device(0, Nanos::ZERO, Trouble::Malformed(_)))));
@@ -170,6 +205,55 @@ fn guests_wait_for_each_other() {
     });
     assert_eq!(stops, [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (0, 3), (0, 4)]);
     assert_eq!((report.ending, report.time, devices.len()), (RunEnding::Planned, plan.end, 2));
+}
+
+/// A wire from the first guest to the second on which a frame takes 2 us.
+struct Line(Vec<AdapterFrame>);
+
+impl Wires for Line {
+    fn sent(&mut self, guest: usize, frame: &AdapterFrame) {
+        assert!(guest == 0 && self.0.last().is_none_or(|before| before.at.0 <= frame.at.0 + 2_000));
+        self.0.push(AdapterFrame { at: frame.at + Nanos(2_000), ..frame.clone() });
+    }
+
+    fn came(&mut self, guest: usize, now: Nanos) -> Vec<AdapterFrame> {
+        let has_come = |frame: &mut AdapterFrame| guest == 1 && frame.at <= now;
+        self.0.extract_if(.., has_come).collect()
+    }
+}
+
+/// A frame that comes within a slice arrives at the same place of the next.
+#[test]
+fn frames_arrive_a_slice_later_at_their_own_times() {
+    let folder = Folder::new("wired");
+    if !possible(&folder) {
+        return;
+    }
+    let bench = || vec![Box::new(Bench::new())];
+    let plan = plan(Nanos(MS.0 * 3));
+    let server = DeviceServer::start_together(&folder.0, vec![bench(), bench()], plan).unwrap();
+    let frame = |at| AdapterFrame { adapter: 3, at: Nanos(at), bytes: vec![at as u8; 60] };
+    let sent = [300_001, 999_000].map(frame);
+    let came = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut clock, mut device) = connect_as(&folder.0, 0);
+            hello(&mut clock, &mut device, 0);
+            assert_eq!(stop_with(&mut clock, MS.0, &sent), (b'g', Vec::new()));
+            assert_eq!([2, 3].map(|n| stop(&mut clock, n * MS.0)), *b"ge");
+        });
+        let hears = scope.spawn(|| {
+            let (mut clock, mut device) = connect_as(&folder.0, 1);
+            hello(&mut clock, &mut device, 0);
+            let stops = (1..=3).map(|n| stop_with(&mut clock, n * MS.0, &[]).1);
+            stops.collect::<Vec<Vec<AdapterFrame>>>()
+        });
+        server.run_on(&mut Line(Vec::new()), |_, _| {}).unwrap();
+        hears.join().unwrap()
+    });
+    let [one, other] = sent;
+    let arrives = |frame: AdapterFrame| AdapterFrame { at: frame.at + MS + Nanos(2_000), ..frame };
+    // The second comes 1 us behind the end of its slice.
+    assert_eq!(came, [vec![arrives(one)], vec![arrives(other)], Vec::new()]);
 }
 
 /// Returns what the device says at the stops at 0, 1, 2 and 3 ms, of a run in which devices are

@@ -1,14 +1,16 @@
-//! Several hosts on real kernels: bridge cables join QEMUs that stand still together.
+//! Several hosts on real kernels: bridge cables, wires and switches join QEMUs that stand still
+//! together.
 
 use crate::tally::Tally;
+use diapason::Workspace;
 use diapason::console::Line;
 use diapason::describe::describe_any;
 use diapason::metal::Built;
-use diapason::outcome::RunVerdict;
+use diapason::outcome::{ChainPromise, RunVerdict};
 use diapason::session::Session;
-use diapason::together::{HostRuns, boot, instruct, slice};
-use diapason::{Failure, Workspace};
-use diapason_system::{Cable, Description, HostSpec, RunOptions};
+use diapason::simulate::Joints;
+use diapason::together::{HostRuns, Judgeable, boot, instruct, slice};
+use diapason_system::{Description, RunOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The length of a run. Links form within its first half.
@@ -18,14 +20,23 @@ const PAIR: &str = "examples/bridge.toml";
 const RING: &str = "examples/bridge-ring.toml";
 const MANY: &str = "examples/mail-many.toml";
 const STAR: &str = "examples/star.toml";
+const SWITCHED: &str = "examples/ethernet.toml";
+const GATED: &str = "examples/ethernet-gates.toml";
+const CREDIT: &str = "examples/ethernet-credit.toml";
+
+/// Times of messages that nothing delays are no further apart.
+const SPREAD_NS: u64 = 10_000;
 
 type Test = fn(&Workspace, &Built) -> Result<(), String>;
 
-const TESTS: [(&str, Test); 4] = [
+const TESTS: [(&str, Test); 7] = [
     ("two hosts at a bridge cable say and send the same in every run", pair),
     ("three hosts form a ring of bridge cables", ring),
     ("two hosts send to one mailbox of a third", many),
     ("two hosts ask a third by a router with three cables", star),
+    ("hosts at an Ethernet switch say and send the same in every run", switched),
+    ("hosts at two Ethernet switches, one with credit", credit),
+    ("hosts on an Ethernet wire with gates", gated),
 ];
 
 /// Runs every test whose name contains `part`.
@@ -41,7 +52,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
 /// Hosts of a list, ready to boot.
 struct Network {
     sessions: Vec<Session>,
-    cables: Vec<Cable>,
+    joints: Joints,
 }
 
 /// A run of such hosts, and the lines that their programs logged.
@@ -53,23 +64,29 @@ impl Network {
         let Description::Several(mut list) = description.map_err(|f| f.to_string())? else {
             return Err(format!("{file} is one host"));
         };
-        instruct(&mut list).map_err(|failure| failure.to_string())?;
-        let slice = slice(&list);
+        let network = instruct(&mut list).map_err(|failure| failure.to_string())?;
+        let (slice, judgeable) = (slice(&list), Judgeable::of(&list));
+        let flows = ChainPromise::of_flows(&list, &network);
         let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
-        let assemble = |host: HostSpec| {
-            let mut session = Session::assemble(host.system, built.clone(), options)?;
+        let mut sessions = Vec::new();
+        for (number, host) in list.hosts.into_iter().enumerate() {
+            let session = Session::assemble(host.system, built.clone(), options);
+            let mut session = session.map_err(|failure| failure.to_string())?;
+            let own = flows.iter().filter(|(end, _)| *end == number);
+            session.flows = own.map(|(_, promise)| promise.clone()).collect();
+            judgeable.limit(number, &mut session);
             session.slice = slice;
-            Ok::<_, Failure>(session)
-        };
-        let sessions: Result<Vec<Session>, _> = list.hosts.into_iter().map(assemble).collect();
-        let sessions = sessions.map_err(|failure| failure.to_string())?;
-        Ok(Network { sessions, cables: list.cables })
+            sessions.push(session);
+        }
+        let (cables, ethernet, switches) = (list.cables, list.ethernet, list.switches);
+        let joints = Joints { cables, ethernet, switches, ..Joints::default() };
+        Ok(Network { sessions, joints })
     }
 
     fn boot(&self, workspace: &Workspace) -> Result<Ran, String> {
         let mut said = Vec::new();
         let sessions: Vec<&Session> = self.sessions.iter().collect();
-        let runs = boot(workspace, &sessions, &self.cables, &mut |host, line| {
+        let runs = boot(workspace, &sessions, &self.joints, &mut |host, line| {
             if let Line::Log { text, .. } = line {
                 said.push((host, text.clone()));
             }
@@ -82,6 +99,26 @@ impl Network {
             }
         }
         Ok((runs, said))
+    }
+
+    /// Boots twice, the second time beside a loop that never ends, and returns the first run. Both
+    /// are equal to the byte.
+    fn boot_twice(&self, workspace: &Workspace) -> Result<Ran, String> {
+        let first = self.boot(workspace)?;
+        let stop = AtomicBool::new(false);
+        let second = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let _busy = Busy(&stop);
+            self.boot(workspace)
+        })?;
+        match first == second {
+            true => Ok(first),
+            false => Err(format!("{first:?}\nbeside a loop: {second:?}")),
+        }
     }
 }
 
@@ -97,17 +134,7 @@ impl Drop for Busy<'_> {
 /// Messages come back at both hosts, and a run beside a busy processor is equal to the byte.
 fn pair(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let network = Network::of(workspace, built, PAIR)?;
-    let first = network.boot(workspace)?;
-    let stop = AtomicBool::new(false);
-    let second = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                std::hint::spin_loop();
-            }
-        });
-        let _busy = Busy(&stop);
-        network.boot(workspace)
-    })?;
+    let first = network.boot_twice(workspace)?;
     for host in 0..network.sessions.len() {
         let [_, came, answered, lost, damaged, longest] = report(&first, host, "LINK ")?[..] else {
             return Err(format!("host {host} said {:?}", first.1));
@@ -117,7 +144,7 @@ fn pair(workspace: &Workspace, built: &Built) -> Result<(), String> {
         }
         println!("host {host}: {came} messages there and back in {longest} ns at most");
     }
-    if first == second { Ok(()) } else { Err(format!("{first:?}\nbeside a loop: {second:?}")) }
+    Ok(())
 }
 
 /// Every host of a ring hears both of its neighbours.
@@ -175,6 +202,52 @@ fn star(workspace: &Workspace, built: &Built) -> Result<(), String> {
         [routed, 0, 0, 0] if routed > 32 => Ok(()),
         _ => Err(format!("the router said {:?}", ran.1)),
     }
+}
+
+/// Three hosts at a switch: no datagram is lost, and none is later than its bound.
+fn switched(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let network = Network::of(workspace, built, SWITCHED)?;
+    let (runs, _) = network.boot_twice(workspace)?;
+    all_flow(&network, &runs, 400)?;
+    // Commands have nothing before them. They would be apart by a slice if frames arrived when
+    // hosts stand still.
+    let all = runs.runs.iter().flat_map(|run| &run.outcome.chains);
+    match all.map(|row| row.whole_max_ns).min() {
+        Some(..=SPREAD_NS) => Ok(()),
+        other => Err(format!("commands do not arrive at their own times, but {other:?} ns apart")),
+    }
+}
+
+/// Frames pass two switches, and wait for credit.
+fn credit(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let network = Network::of(workspace, built, CREDIT)?;
+    let (runs, _) = network.boot(workspace)?;
+    all_flow(&network, &runs, 400)
+}
+
+/// The server of an adapter keeps gates on its own clock.
+fn gated(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let network = Network::of(workspace, built, GATED)?;
+    let (runs, _) = network.boot(workspace)?;
+    all_flow(&network, &runs, 100)
+}
+
+/// Checks that so many messages of each flow came, none was lost, and none was late.
+fn all_flow(network: &Network, runs: &HostRuns, least: u64) -> Result<(), String> {
+    for (session, run) in network.sessions.iter().zip(&runs.runs) {
+        for flow in &session.flows {
+            let mut rows = run.outcome.chains.iter();
+            let row = rows.find(|row| row.process == flow.process);
+            let row = row.ok_or_else(|| format!("{}: nobody reported", flow.name))?;
+            let (came, longest, bound) = (row.messages, row.whole_max_ns, flow.bound_ns);
+            println!("{}: {came} messages, {longest} of {bound} ns", flow.name);
+            if came < least || row.lost > 0 || longest > bound {
+                return Err(format!("{}: {row:?}, at most {bound} ns are planned", flow.name));
+            }
+        }
+    }
+    let flows = network.sessions.iter().flat_map(|session| &session.flows).count();
+    if flows == 2 { Ok(()) } else { Err(format!("{flows} flows are judged")) }
 }
 
 /// Returns the numbers of the last line of a host that begins so.

@@ -2,6 +2,7 @@
 
 use super::clock::{Answer, Clock, Stop};
 use super::link::Link;
+use super::wires::AdapterFrame;
 use super::{EXCHANGES_MAX, RunError, clock_socket, device_socket};
 use crate::redirected::Redirected;
 use diapason_abi::Nanos;
@@ -52,7 +53,7 @@ impl<D: UsbDevice + ?Sized> Seat<D> {
         let clock = Clock::accept(&self.clock, patience)?;
         let links = self.listeners.iter().map(|listener| Link::accept(listener, patience));
         let links = links.collect::<Result<_, _>>()?;
-        Ok(Guest { clock: Some(clock), links, devices: self.devices })
+        Ok(Guest { clock: Some(clock), links, devices: self.devices, sent: Vec::new() })
     }
 }
 
@@ -62,6 +63,8 @@ pub(super) struct Guest<D: ?Sized> {
     clock: Option<Clock>,
     links: Vec<Link>,
     pub devices: Vec<Redirected<D>>,
+    /// Frames of Ethernet that it sent since they were taken.
+    pub sent: Vec<AdapterFrame>,
 }
 
 impl<D: UsbDevice + ?Sized> Guest<D> {
@@ -73,15 +76,16 @@ impl<D: UsbDevice + ?Sized> Guest<D> {
     /// Waits until the guest stands still; `None` if QEMU has ended, now or before.
     pub fn wait(&mut self, expected: Nanos) -> Result<Option<Stop>, RunError> {
         let Some(clock) = &mut self.clock else { return Ok(None) };
-        let stop = clock.wait(expected)?;
-        if stop.is_none() {
+        let Some((stop, sent)) = clock.wait(expected)? else {
             self.clock = None;
-        }
-        Ok(stop)
+            return Ok(None);
+        };
+        self.sent.extend(sent);
+        Ok(Some(stop))
     }
 
     /// Answers the clock. If QEMU has ended meanwhile, the next [`Guest::wait`] says so.
-    pub fn answer(&mut self, answer: Answer) -> Result<(), RunError> {
+    pub fn answer(&mut self, answer: &Answer) -> Result<(), RunError> {
         self.clock.as_mut().map_or(Ok(()), |clock| clock.answer(answer))
     }
 
@@ -91,7 +95,7 @@ impl<D: UsbDevice + ?Sized> Guest<D> {
             if !self.exchange_once(now)? {
                 return Ok(u64::from(count));
             }
-            self.answer(Answer::Again)?;
+            self.answer(&Answer::Again)?;
             if self.wait(now)?.map(|stop| stop.now) != Some(now) {
                 // It ended, or was stopped: the next wait says so.
                 return Ok(u64::from(count));

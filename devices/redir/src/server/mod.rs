@@ -4,11 +4,14 @@
 //! then whatever the guests asked for since the last T is answered, one guest after the other,
 //! until nobody has anything left to say; then the guests go on. So a request waits for the end of
 //! its slice, and data that a device has within a slice arrives at its end.
+//!
+//! Ethernet adapters of several guests are joined by [`Wires`].
 
 mod clock;
 mod guest;
 mod link;
 mod socket;
+mod wires;
 
 use crate::plugin;
 use crate::redirected::{Journal, Redirected, Trouble};
@@ -21,6 +24,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+pub use wires::{AdapterFrame, NoWires, Wires};
 
 /// Most devices: QEMU's controller has fifteen ports for each of USB 2 and USB 3.
 const DEVICES_MAX: usize = 14;
@@ -185,14 +189,16 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
         let ports = self.seats.first().map_or(0, Seat::devices) + 1;
         let controller = format!("qemu-xhci,id={CONTROLLER},p2={ports},p3={ports}");
         let mut arguments: Vec<OsString> = ["-device".into(), controller.into()].into();
-        arguments.extend(self.arguments_at(0, &[]));
+        arguments.extend(self.arguments_at(0, &[], 0));
         arguments
     }
 
     /// The options for a caller that has a controller called [`CONTROLLER`], and perhaps hubs: each
     /// device of this guest at its port ("2", or "1.3" behind a hub), or wherever there is room.
+    /// The netdevs `wire0`, `wire1`, … of so many adapters, all of the kind `dgram`, are joined by
+    /// the wires of [`DeviceServer::run_on`].
     #[must_use]
-    pub fn arguments_at(&self, guest: usize, ports: &[String]) -> Vec<OsString> {
+    pub fn arguments_at(&self, guest: usize, ports: &[String], adapters: usize) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
         for index in 0..self.seats.get(guest).map_or(0, Seat::devices) {
@@ -206,7 +212,7 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
         let clock = joined(",socket=", &quoted(&self.folder.join(clock_socket(guest))));
         let mut value = plugin;
         value.push(clock);
-        value.push(format!(",slice={}", self.plan.slice.0));
+        value.push(format!(",slice={},wires={adapters}", self.plan.slice.0));
         add("-plugin", value);
         arguments
     }
@@ -221,6 +227,18 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
     /// If a QEMU falls silent or does not keep to the protocol. The caller ends all then.
     pub fn run(
         self,
+        at_stop: impl FnMut(Stop, &mut [Redirected<D>]),
+    ) -> Result<(RunReport, Vec<Redirected<D>>), RunError> {
+        self.run_on(&mut NoWires, at_stop)
+    }
+
+    /// Does the same for guests whose adapters are joined by these wires.
+    ///
+    /// # Errors
+    /// As of [`DeviceServer::run`].
+    pub fn run_on(
+        self,
+        wires: &mut impl Wires,
         mut at_stop: impl FnMut(Stop, &mut [Redirected<D>]),
     ) -> Result<(RunReport, Vec<Redirected<D>>), RunError> {
         let plan = self.plan;
@@ -247,11 +265,16 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
                 at_stop(stop, &mut guest.devices);
                 exchanges += guest.exchange(now).map_err(of(stop.guest, all))?;
             }
-            let is_last = now >= plan.end;
-            let answer = if is_last { Answer::End(plan.status) } else { Answer::Go };
-            guests.iter_mut().try_for_each(|guest| guest.answer(answer))?;
-            if is_last {
+            if now >= plan.end {
+                let end = Answer::End(plan.status);
+                guests.iter_mut().try_for_each(|guest| guest.answer(&end))?;
                 break (RunEnding::Planned, now);
+            }
+            carry(&mut guests, wires);
+            for (number, guest) in guests.iter_mut().enumerate() {
+                let mut frames = wires.came(number, now);
+                frames.iter_mut().for_each(|frame| frame.at += plan.slice);
+                guest.answer(&Answer::Go(frames))?;
             }
             expected += plan.slice;
         };
@@ -266,6 +289,15 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
 /// Returns an error with the guest that it is about, if there are several.
 fn of(guest: usize, guests: usize) -> impl Fn(RunError) -> RunError {
     move |error| if guests > 1 { RunError::Guest(guest, Box::new(error)) } else { error }
+}
+
+/// Hands what the guests have sent to the wires, in the order of time.
+fn carry<D: UsbDevice + ?Sized>(guests: &mut [Guest<D>], wires: &mut impl Wires) {
+    let each = guests.iter_mut().enumerate();
+    let all = each.flat_map(|(guest, it)| it.sent.drain(..).map(move |frame| (guest, frame)));
+    let mut all: Vec<(usize, AdapterFrame)> = all.collect();
+    all.sort_by_key(|(_, frame)| frame.at);
+    all.iter().for_each(|(guest, frame)| wires.sent(*guest, frame));
 }
 
 /// Waits until every guest that has not ended stands still at `expected`. Returns where they do.
