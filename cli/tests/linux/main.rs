@@ -19,8 +19,12 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-const PROGRAM: GuestProgram =
-    GuestProgram { name: "cable", source: include_str!("cable.c"), drivers: Drivers::Cable };
+const PROGRAM: GuestProgram = GuestProgram {
+    name: "cable",
+    source: include_str!("cable.c"),
+    drivers: Drivers::Cable,
+    tool: None,
+};
 /// A host whose program sends messages and answers others.
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/links/peer.toml");
 /// Bytes of a message. Linux makes a transfer of whole packets longer by a byte.

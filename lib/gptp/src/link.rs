@@ -4,6 +4,10 @@
 //! An exchange that contradicts the ones before counts as lost. After too many lost ones in a row
 //! the link begins anew. A link is capable once three exchanges agree. If the delay changes, or the
 //! link was silent, the delay is unknown until three new exchanges agree.
+//!
+//! A neighbour whose stamps are of the time that it follows sets its clock once it knows that. Then
+//! two exchanges in a row agree with each other, and not with those before. The measurement begins
+//! with these two, and the link stays capable: `ptp4l` takes a node that fell silent for gone.
 
 use crate::terms::SECOND;
 use crate::{GptpFault, PortIdentity, SyncTerms};
@@ -59,10 +63,35 @@ pub(crate) struct PeerLink {
     capable: bool,
     exchanges: [Exchange; KEPT],
     count: usize,
+    /// The last exchange, if it contradicts those that are kept in the neighbour's time only.
+    apart: Option<Exchange>,
 }
 
 fn wide(time: Nanos) -> i128 {
     i128::from(time.0)
+}
+
+/// Returns how far the neighbour's clock advances while the node's own counts, since an earlier
+/// exchange. `None` if no two clocks differ so much.
+fn rate(terms: &SyncTerms, first: Option<&Exchange>, exchange: &Exchange) -> Option<(i128, i128)> {
+    let Some(first) = first else { return Some((1, 1)) };
+    let (told, passed) = (exchange.neighbour - first.neighbour, exchange.own - first.own);
+    let (drift, stamps) = (i128::from(terms.base().drift_ppm), 4 * wide(terms.stamp()));
+    let fastest = passed * (PPM + drift) / (PPM - drift);
+    let slowest = passed * (PPM - drift) / (PPM + drift);
+    let possible = passed > 0 && (slowest - stamps..=fastest + stamps).contains(&told);
+    possible.then(|| (told.clamp(slowest, fastest), passed))
+}
+
+/// Returns the delay in one direction, of the time there and back by the neighbour's clock, and of
+/// that in which the neighbour answered.
+fn delay(terms: &SyncTerms, round: i128, turnaround: i128) -> Result<i128, GptpFault> {
+    let delay = (round - turnaround).div_euclid(2);
+    let (error, longest) = (wide(terms.delay_error()), wide(terms.base().link));
+    if delay < -error || delay > longest + error {
+        return Err(GptpFault::Delay);
+    }
+    Ok(delay.max(0))
 }
 
 impl PeerLink {
@@ -80,6 +109,7 @@ impl PeerLink {
             capable,
             exchanges,
             count,
+            apart: None,
         }
     }
 
@@ -203,29 +233,28 @@ impl PeerLink {
             return Err(GptpFault::Turnaround);
         }
         let round = exchange.own - wide(asked);
-        let (told, passed) = self.rate(terms, &exchange).ok_or(GptpFault::Rate)?;
-        let delay = ((round * told).div_euclid(passed) - turnaround).div_euclid(2);
-        let (error, longest) = (wide(terms.delay_error()), wide(terms.base().link));
-        if delay < -error || delay > longest + error {
-            return Err(GptpFault::Delay);
-        }
-        let delay = delay.max(0);
-        if self.count > 0 && (delay - self.mean()).abs() > 2 * error {
+        let Some((told, passed)) = rate(terms, self.kept().first(), &exchange) else {
+            let delay = delay(terms, round, turnaround)?;
+            return self.set_apart(terms, Exchange { delay, ..exchange });
+        };
+        let delay = delay(terms, (round * told).div_euclid(passed), turnaround)?;
+        if self.count > 0 && (delay - self.mean()).abs() > 2 * wide(terms.delay_error()) {
             self.measure_anew();
         }
         Ok(Exchange { delay, ..exchange })
     }
 
-    /// Returns how far the neighbour's clock advances while the node's own counts: the rate over
-    /// the exchanges that are kept. `None` if no two clocks differ so much.
-    fn rate(&self, terms: &SyncTerms, exchange: &Exchange) -> Option<(i128, i128)> {
-        let Some(first) = self.kept().first() else { return Some((1, 1)) };
-        let (told, passed) = (exchange.neighbour - first.neighbour, exchange.own - first.own);
-        let (drift, stamps) = (i128::from(terms.base().drift_ppm), 4 * wide(terms.stamp()));
-        let fastest = passed * (PPM + drift) / (PPM - drift);
-        let slowest = passed * (PPM - drift) / (PPM + drift);
-        let possible = passed > 0 && (slowest - stamps..=fastest + stamps).contains(&told);
-        possible.then(|| (told.clamp(slowest, fastest), passed))
+    /// Takes an exchange in which the neighbour's clock is another than in those before. It is
+    /// believed if the one before says the same.
+    fn set_apart(&mut self, terms: &SyncTerms, exchange: Exchange) -> Result<Exchange, GptpFault> {
+        let agrees = |before: &Exchange| rate(terms, Some(before), &exchange).is_some();
+        let Some(before) = self.apart.take().filter(agrees) else {
+            self.apart = Some(exchange);
+            return Err(GptpFault::Rate);
+        };
+        self.measure_anew();
+        self.keep(before);
+        Ok(exchange)
     }
 
     fn kept(&self) -> &[Exchange] {
@@ -244,13 +273,13 @@ impl PeerLink {
         }
         self.exchanges[self.count] = exchange;
         self.count += 1;
-        self.lost = 0;
+        (self.lost, self.apart) = (0, None);
         self.capable |= self.count >= KNOWN;
     }
 
     /// Forgets the delay: the cable may be another one.
     pub const fn measure_anew(&mut self) {
-        self.count = 0;
+        (self.count, self.apart) = (0, None);
     }
 
     fn begin_anew(&mut self) {

@@ -12,6 +12,7 @@ use crate::firmware;
 use crate::plugin::QEMU;
 use archive::{Archive, Kind};
 pub use package::Drivers;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,18 @@ pub struct GuestProgram {
     pub source: &'static str,
     /// The drivers that it has besides those of the controller.
     pub drivers: Drivers,
+    /// A program of Debian's that it may become, if any.
+    pub tool: Option<GuestTool>,
+}
+
+/// A program of a Debian package, as it is, with a file that it reads. Both are in the root folder.
+#[derive(Clone, Copy, Debug)]
+pub struct GuestTool {
+    pub package: &'static str,
+    /// The path of the program in the package.
+    pub program: &'static str,
+    /// Name and text of its file.
+    pub settings: (&'static str, &'static str),
 }
 
 /// The parts that boot.
@@ -86,7 +99,11 @@ impl Guest {
         let settings = read(&settings)?;
         let init = compile(cache, program)?;
         let initramfs = cache.join(format!("{}.cpio", program.name));
-        write(&initramfs, &file_system(&init, &modules, program.drivers)?)?;
+        let mut archive = file_system(&init, &modules, program.drivers)?;
+        if let Some(tool) = program.tool {
+            add_tool(&mut archive, cache, tool)?;
+        }
+        write(&initramfs, &archive.finish())?;
         let firmware = firmware::without_patience(cache)
             .map_err(|error| format!("cannot write into {}: {error}", cache.display()))?;
         Ok(Guest {
@@ -133,7 +150,7 @@ fn compile(cache: &Path, program: GuestProgram) -> Result<PathBuf, String> {
     Ok(init)
 }
 
-fn file_system(init: &Path, modules: &Path, drivers: Drivers) -> Result<Vec<u8>, String> {
+fn file_system(init: &Path, modules: &Path, drivers: Drivers) -> Result<Archive, String> {
     let mut archive = Archive::default();
     archive.add("dev", Kind::Folder, &[]);
     archive.add("dev/console", Kind::Console, &[]);
@@ -142,7 +159,28 @@ fn file_system(init: &Path, modules: &Path, drivers: Drivers) -> Result<Vec<u8>,
         let name = module.rsplit('/').next().unwrap_or(module);
         archive.add(name, Kind::Plain, &read(&modules.join(module))?);
     }
-    Ok(archive.finish())
+    Ok(archive)
+}
+
+/// Adds a tool, its libraries, and the folders that it writes to.
+fn add_tool(archive: &mut Archive, cache: &Path, tool: GuestTool) -> Result<(), String> {
+    let (program, libraries) = package::program(cache, tool.package, tool.program)?;
+    let mut folders = BTreeSet::from(["var/run", "var", "tmp"].map(PathBuf::from));
+    for library in &libraries {
+        let own = library.ancestors().skip(1).filter_map(|it| it.strip_prefix("/").ok());
+        folders.extend(own.filter(|it| !it.as_os_str().is_empty()).map(PathBuf::from));
+    }
+    // A folder comes before what is in it.
+    folders.iter().for_each(|it| archive.add(&it.to_string_lossy(), Kind::Folder, &[]));
+    for library in &libraries {
+        let name = library.to_string_lossy();
+        archive.add(name.trim_start_matches('/'), Kind::Program, &read(library)?);
+    }
+    let name = tool.program.rsplit('/').next().unwrap_or(tool.program);
+    archive.add(name, Kind::Program, &read(&program)?);
+    let (name, text) = tool.settings;
+    archive.add(name, Kind::Plain, text.as_bytes());
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

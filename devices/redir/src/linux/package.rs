@@ -7,6 +7,8 @@ use std::process::Command;
 
 /// The kernels that will do.
 const PACKAGES: &str = r"^linux-image-6\.1\.0-[0-9]+-rt-amd64$";
+/// Their packages begin so.
+const KERNEL: &str = "linux-image-";
 /// Modules in the package, below `kernel/`: those of the USB controller.
 const CONTROLLER: [&str; 4] = [
     "drivers/usb/common/usb-common.ko",
@@ -21,6 +23,8 @@ const GS_USB: &str = "drivers/net/can/usb/gs_usb.ko";
 const CABLE: [&str; 3] =
     ["drivers/net/mii.ko", "drivers/net/usb/usbnet.ko", "drivers/net/usb/plusb.ko"];
 
+const ETHERNET: &str = "drivers/net/ethernet/intel/e1000e/e1000e.ko";
+
 /// The drivers that a guest has besides those of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Drivers {
@@ -30,10 +34,12 @@ pub enum Drivers {
     GsUsb,
     /// The drivers of a bridge cable between two computers.
     Cable,
+    /// The driver of an adapter for Ethernet.
+    Ethernet,
 }
 
 impl Drivers {
-    const ALL: [Drivers; 3] = [Drivers::Kvaser, Drivers::GsUsb, Drivers::Cable];
+    const ALL: [Drivers; 4] = [Drivers::Kvaser, Drivers::GsUsb, Drivers::Cable, Drivers::Ethernet];
 
     /// Returns the modules that a guest needs.
     pub fn modules(self) -> Vec<&'static str> {
@@ -41,6 +47,7 @@ impl Drivers {
             Drivers::Kvaser => [&CAN[..], &[KVASER]].concat(),
             Drivers::GsUsb => [&CAN[..], &[GS_USB]].concat(),
             Drivers::Cable => CABLE.to_vec(),
+            Drivers::Ethernet => vec![ETHERNET],
         };
         [&CONTROLLER, &own[..]].concat()
     }
@@ -48,7 +55,7 @@ impl Drivers {
 
 /// Returns the kernel's package in the cache, downloaded if there is none.
 pub fn find(cache: &Path) -> Result<PathBuf, String> {
-    if let Some(known) = newest_in(cache) {
+    if let Some(known) = newest_in(cache, KERNEL) {
         return Ok(known);
     }
     let names = run(Command::new("apt-cache").args(["search", "--names-only", PACKAGES]))?;
@@ -56,12 +63,17 @@ pub fn find(cache: &Path) -> Result<PathBuf, String> {
     let newest = names.max_by_key(|name| numbers(name));
     let newest = newest.ok_or("no real-time kernel in the package lists: apt-get update")?;
     run(Command::new("apt-get").current_dir(cache).args(["download", newest]))?;
-    newest_in(cache).ok_or_else(|| "apt-get downloaded nothing".into())
+    newest_in(cache, KERNEL).ok_or_else(|| "apt-get downloaded nothing".into())
 }
 
-fn newest_in(cache: &Path) -> Option<PathBuf> {
+/// Returns the newest package in the cache whose name begins so.
+fn newest_in(cache: &Path, begin: &str) -> Option<PathBuf> {
     let files = fs::read_dir(cache).into_iter().flatten().flatten().map(|entry| entry.path());
-    let packages = files.filter(|path| path.extension().is_some_and(|end| end == "deb"));
+    let is_one = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        name.is_some_and(|name| name.starts_with(begin) && name.ends_with(".deb"))
+    };
+    let packages = files.filter(is_one);
     packages.max_by_key(|path| numbers(&path.to_string_lossy()))
 }
 
@@ -82,7 +94,7 @@ pub fn version(package: &Path) -> Option<String> {
 }
 
 fn words(package: &Path) -> Option<(&str, &str)> {
-    package.file_name()?.to_str()?.strip_prefix("linux-image-")?.split_once('_')
+    package.file_name()?.to_str()?.strip_prefix(KERNEL)?.split_once('_')
 }
 
 /// Unpacks kernel, its settings and the modules of all drivers only.
@@ -102,6 +114,23 @@ pub fn unpack(package: &Path, release: &str, folder: &Path) -> Result<(), String
     // good.
     let _ = fs::remove_dir_all(folder);
     fs::rename(half, folder).map_err(|error| format!("cannot rename: {error}"))
+}
+
+/// Returns a program of a package, downloaded into the cache if it is not there, and the libraries
+/// of this computer that it needs.
+pub fn program(cache: &Path, package: &str, path: &str) -> Result<(PathBuf, Vec<PathBuf>), String> {
+    let begin = format!("{package}_");
+    if newest_in(cache, &begin).is_none() {
+        run(Command::new("apt-get").current_dir(cache).args(["download", package]))?;
+    }
+    let file = newest_in(cache, &begin).ok_or("apt-get downloaded nothing")?;
+    let folder = cache.join(package);
+    run(Command::new("dpkg-deb").arg("-x").arg(file).arg(&folder))?;
+    let program = folder.join(path);
+    let needs = run(Command::new("ldd").arg(&program))?;
+    let words = needs.split_whitespace().filter(|word| word.starts_with('/'));
+    let libraries = words.map(PathBuf::from).collect();
+    Ok((program, libraries))
 }
 
 /// Runs a command to its end; returns what it said.

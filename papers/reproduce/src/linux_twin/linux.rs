@@ -9,8 +9,12 @@ use diapason_abi::Nanos;
 use diapason_devices::can::{BUSY, Sent};
 use diapason_redir::linux::{Drivers, Guest, GuestProgram};
 
-const PROGRAM: GuestProgram =
-    GuestProgram { name: "twin", source: include_str!("twin.c"), drivers: Drivers::Kvaser };
+const PROGRAM: GuestProgram = GuestProgram {
+    name: "twin",
+    source: include_str!("twin.c"),
+    drivers: Drivers::Kvaser,
+    tool: None,
+};
 /// The guest reports after the window.
 const REPORT: Nanos = Nanos::from_millis(1_000);
 /// The interface and Linux round its clock to this much, in ns.
