@@ -22,6 +22,7 @@ use diapason_devices::hub::NotPlugged;
 use diapason_devices::instrument::{self, Instrument};
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::network::{Adapter, DatagramEnd};
+use diapason_devices::restarting::Restarting;
 use diapason_devices::sensor::{self, Sensor};
 use diapason_devices::servo::Servo;
 use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
@@ -74,9 +75,11 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Box<dyn UsbDevice> {
     }
 }
 
-/// Returns a disk that takes as long for a command as the description says.
+/// Returns a disk that takes as long for a command as the description says, and that its host can
+/// restart.
 fn disk(plug: &UsbPlug, disk: Disk) -> Box<dyn UsbDevice> {
-    Box::new(disk.numbered().taking(plug.takes_ns.map_or(Nanos::ZERO, Nanos)))
+    let disk = disk.numbered().taking(plug.takes_ns.map_or(Nanos::ZERO, Nanos));
+    Box::new(Restarting::new(disk))
 }
 
 /// Returns a fresh device as it is described. Its CAN buses are added to `wired`. There is no model

@@ -21,6 +21,7 @@ pub mod keyboard;
 pub mod kvaser;
 pub mod network;
 mod other_speed;
+pub mod restarting;
 pub mod restless;
 pub mod sensor;
 pub mod servo;

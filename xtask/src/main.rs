@@ -141,12 +141,11 @@ enum Command {
         #[command(flatten)]
         asked: campaign::Asked,
     },
-    /// Random task sets in QEMU and in the simulator, held against each other job by job.
+    /// Random task sets in QEMU and in the simulator, held against each other job by job, or
+    /// scripts of USB traffic line by line.
     Compare {
-        #[arg(long, value_name = "N", default_value_t = 100)]
-        sets: u64,
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        seed: u64,
+        #[command(flatten)]
+        asked: compare::Asked,
     },
     /// One small system in QEMU until something has happened so often.
     Endure {
@@ -252,7 +251,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Attack { part, .. } if part == "cases" => systems::cases::command(workspace),
         Command::Attack { part, .. } => Ok(attack::command(workspace, &part)),
         Command::Campaign { asked } => campaign::command(workspace, &asked),
-        Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
+        Command::Compare { asked } => compare::command(workspace, &asked),
         Command::Usb { cycles, hostile, trees, seed } => {
             usb::command(workspace, [cycles, hostile, trees], seed)
         }

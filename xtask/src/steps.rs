@@ -22,8 +22,13 @@ const CAPTURES: &str = "simulator: captures change nothing and hold every frame"
 /// A comparison of the two machines.
 const COMPARED: &str = "QEMU and the simulator agree on random task sets";
 
+/// Another one, of the host controllers of both.
+const SCRIPTED: &str = "QEMU and the simulator do the same on scripts of USB traffic";
+
 /// Random sets that every test run compares; `cargo xtask compare` takes more.
 const SETS_COMPARED: u64 = 8;
+/// Scripts of USB traffic that every test run compares.
+const SCRIPTS_COMPARED: u64 = 40;
 
 /// Runs all steps of the test.
 pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
@@ -46,7 +51,8 @@ fn booted_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Ta
     qemu_tests::run(workspace, built, part, tally);
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
     touched::steps(workspace, built, part, tally);
-    let checks: [(&str, Check); 2] = [(CAPTURES, captures::check), (COMPARED, compared)];
+    let checks: [(&str, Check); 3] =
+        [(CAPTURES, captures::check), (COMPARED, compared), (SCRIPTED, scripted)];
     for (name, check) in checks.into_iter().filter(|(name, _)| name.contains(part)) {
         tally.step(name, || check(workspace, built));
     }
@@ -65,6 +71,12 @@ pub fn names_of(workspace: &Workspace, built: &Built) -> Vec<String> {
 /// Compares a few random task sets on both machines.
 fn compared(workspace: &Workspace, built: &Built) -> Result<(), String> {
     compare::sets(workspace, built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
+}
+
+/// Compares a few scripts of USB traffic on both machines.
+fn scripted(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let equal = compare::scripts::compare(workspace, built, SCRIPTS_COMPARED, 1);
+    equal.map(|equal| println!("{equal}"))
 }
 
 /// Only the steps of what boots whose name begins so, as a process beside others runs them.

@@ -134,6 +134,27 @@ fn a_transfer_longer_than_asked_is_babble_and_a_halted_endpoint_stalls() {
     assert_eq!(bulk(&guest.hear()[0]), (invalid, PacketStatus::Invalid, 0, &[][..]));
 }
 
+/// A controller halts an endpoint at a failed transfer, and begins what waits behind it anew.
+#[test]
+fn what_waits_behind_a_failed_transfer_is_not_done_before_it_is_asked_for_again() {
+    let mut guest = Guest::configured();
+    for bytes in [&[1; 100][..], &[2; 5]] {
+        guest.send(out(bytes));
+    }
+    guest.hear();
+    guest.host.advance(DELAY);
+    let (failed, behind) = (guest.send(wanted(10)), guest.send(wanted(512)));
+    let messages = guest.hear();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert_eq!(bulk(&messages[0]), (failed, PacketStatus::Babble, 10, &[1; 10][..]));
+    guest.host.advance(DELAY + DELAY);
+    assert!(guest.hear().is_empty());
+    guest.send_as(behind, RedirPacket::Cancel);
+    assert_eq!(bulk(&guest.hear()[0]), (behind, PacketStatus::Cancelled, 0, &[][..]));
+    let again = guest.send(wanted(512));
+    assert_eq!(bulk(&guest.hear()[0]), (again, PacketStatus::Success, 5, &[2; 5][..]));
+}
+
 #[test]
 fn what_is_called_back_is_answered_once() {
     let mut guest = Guest::configured();
@@ -160,15 +181,17 @@ fn reset_and_unplugging_end_what_is_under_way() {
     guest.send(RedirPacket::SetConfiguration(1));
     guest.hear();
     let b = guest.send(wanted(64));
-    guest.host.unplug();
-    guest.host.unplug();
+    guest.host.device_mut().is_away = true;
+    guest.host.advance(DELAY);
+    guest.host.advance(DELAY + DELAY);
     let messages = guest.hear();
     assert_eq!(bulk(&messages[0]), (b, PacketStatus::Cancelled, 0, &[][..]));
     assert_eq!((messages.len(), &messages[1].packet), (2, &RedirPacket::Disconnect));
     guest.send(wanted(64));
     guest.send(RedirPacket::DisconnectAcknowledged);
     assert!(guest.hear().is_empty());
-    guest.host.replug();
+    guest.host.device_mut().is_away = false;
+    guest.host.advance(Nanos::from_millis(1));
     let kinds: Vec<RedirPacket> = guest.hear().into_iter().map(|message| message.packet).collect();
     assert!(matches!(
         kinds[..],

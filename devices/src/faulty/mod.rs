@@ -272,6 +272,14 @@ impl<D: UsbDevice> UsbDevice for Faulty<D> {
         self.device.advance(now);
     }
 
+    fn is_there(&self) -> bool {
+        self.device.is_there()
+    }
+
+    fn unplugged(&mut self, now: Nanos) {
+        self.device.unplugged(now);
+    }
+
     fn child(&mut self, port: u8) -> Option<&mut dyn UsbDevice> {
         self.device.child(port)
     }

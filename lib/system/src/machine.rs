@@ -230,7 +230,8 @@ fn read(raw: Raw<'_>, report: &mut Report) -> Option<MachineProfile> {
     }
     let stress = stress(&mut table);
     table.report_unknown();
-    let gap = gap.zip(apart).map(|(longest, apart)| gap_of(&longest, &apart, report));
+    let looked = measured.as_ref().map_or(u64::MAX, |measured| measured.value);
+    let gap = gap.zip(apart).map(|(longest, apart)| gap_of(&longest, &apart, looked, report));
     let kernel = kernel.and_then(|kernel| kernel_of(&kernel, report));
     Some(MachineProfile {
         processor: processor?.value,
@@ -267,7 +268,8 @@ fn stress(table: &mut Table<'_, '_>) -> Option<MemoryStress> {
     })
 }
 
-fn gap_of(longest: &At<u64>, apart: &At<u64>, report: &mut Report) -> Gap {
+/// Returns the gaps that were seen in a measurement of so many ns.
+fn gap_of(longest: &At<u64>, apart: &At<u64>, looked: u64, report: &mut Report) -> Gap {
     let least = longest.value.saturating_mul(APART);
     if apart.value < least {
         let title = "the processor is away too often to promise anything";
@@ -275,6 +277,12 @@ fn gap_of(longest: &At<u64>, apart: &At<u64>, report: &mut Report) -> Gap {
                     management), and measure again";
         let note = format!("gaps are at least `{}` apart then", show_duration(least));
         report.push(Problem::new(&apart.span, title, help).note(note));
+    }
+    // The last reading of the clock may lie behind the end, by a gap.
+    if apart.value > looked.saturating_add(longest.value) {
+        let looked = show_duration(looked);
+        let title = format!("no such distance can be seen in a measurement of {looked}");
+        report.push(Problem::new(&apart.span, title, MEASURE));
     }
     Gap { longest: Nanos(longest.value), apart: Nanos(apart.value) }
 }
@@ -317,7 +325,7 @@ mod tests {
             processor: format!("a \"processor\" \\ {}", late.0),
             real: late.0.is_multiple_of(2),
             kernel: PLAIN.kernel,
-            measured: Nanos(random.between(1, MEASURED_MAX)),
+            measured: Nanos(random.between(apart, MEASURED_MAX)),
             clock_hz: random.between(1_000, 10_000_000) * 1_000 + random.below(1_000),
             slowest: "yield_switch".into(),
             late,
@@ -369,6 +377,11 @@ mod tests {
                 "late = \"3us\"",
                 "late = \"3us\"\ngap = \"1us\"\ngap_distance = \"3us\"",
                 "too often",
+            ),
+            (
+                "late = \"3us\"",
+                "late = \"3us\"\ngap = \"1us\"\ngap_distance = \"61s\"",
+                "seen in a measurement of 60s",
             ),
             ("late = \"3us\"", "late = \"3us\"\ncores = 2", "`cores`, `walk_alone`"),
             ("late = \"3us\"", "late = \"3us\"\nring = \"1us\"", "`cores`, `walk_alone`"),

@@ -211,12 +211,15 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
     },
     Campaign {
         name: "compare",
-        unit: "task sets in QEMU and in the simulator",
+        unit: "task sets, and as many scripts of USB traffic, in QEMU and in the simulator",
         usual: 1_000,
         alone: false,
         share: |_, size, shard| {
-            let line = Line::of(Program::Xtask, ["compare"]).with("--sets", shard.part(size.count));
-            Ok(vec![line.with("--seed", size.seed + shard.index())])
+            let lines = ["--sets", "--scripts"].map(|what| {
+                let line = Line::of(Program::Xtask, ["compare"]);
+                line.with(what, shard.part(size.count)).with("--seed", size.seed + shard.index())
+            });
+            Ok(lines.into())
         },
     },
     Campaign {

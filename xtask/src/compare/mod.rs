@@ -1,6 +1,7 @@
-//! The two machines held against each other: random task sets, in QEMU and in the simulator.
+//! The two machines held against each other: random task sets, in QEMU and in the simulator, and
+//! scripts of USB traffic (`scripts`).
 //!
-//! Three things must hold for every set. QEMU's record replays through the core to the last
+//! Three things must hold for every task set. QEMU's record replays through the core to the last
 //! decision. Every thread does the same things in the same order on both machines. No job ends
 //! earlier in the simulator than on the metal, because its costs are maxima. But for two things.
 //!
@@ -17,6 +18,7 @@
 
 mod events;
 mod order;
+pub(crate) mod scripts;
 mod sets;
 
 use crate::qemu_tests::observed::Observed;
@@ -34,6 +36,8 @@ use events::{Life, entered};
 use order::{Course, same_order};
 use std::collections::BTreeMap;
 
+/// Scripts of USB traffic, and what they are about.
+const SCRIPTS_SYSTEM: &str = "tests/systems/usb-scripts.toml";
 /// QEMU's clock: an instruction is a nanosecond.
 const CLOCK_HZ: u64 = 1_000_000_000;
 /// When the programs' first releases begin, as `user/apps/tasks` has it.
@@ -259,18 +263,36 @@ fn done_first([metal, sim]: [&BTreeMap<u16, Life>; 2], course: &Course) -> Resul
     Ok(rests)
 }
 
+/// The random task sets or scripts that somebody asked for, and their seed.
+#[derive(clap::Args)]
+pub(crate) struct Asked {
+    /// Random task sets, job by job.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    sets: u64,
+    /// Scripts of USB traffic, in place of task sets.
+    #[arg(long, value_name = "N", conflicts_with = "sets")]
+    scripts: Option<u64>,
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
 /// Returns the campaign as a command.
-pub fn command(workspace: &Workspace, count: u64, seed: u64) -> Result<u8, Failure> {
+pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
     QEMU.require(Missing::Install)?;
     let built = metal::build(workspace)?;
-    match sets(workspace, &built, count, seed) {
-        Ok(spread) => {
-            println!("{count} sets: replayed exactly, same order of events; {spread}");
-            Ok(diapason::failure::HOLDS)
+    let Asked { sets: count, scripts, seed } = *asked;
+    let said = match scripts {
+        Some(count) => {
+            scripts::compare(workspace, &built, count, seed).map(|equal| equal.to_string())
         }
-        Err(wrong) => {
-            println!("{wrong}");
-            Ok(diapason::failure::BROKEN)
-        }
-    }
+        None => sets(workspace, &built, count, seed).map(|spread| {
+            format!("{count} sets: replayed exactly, same order of events; {spread}")
+        }),
+    };
+    let (text, code) = match said {
+        Ok(text) => (text, diapason::failure::HOLDS),
+        Err(wrong) => (wrong, diapason::failure::BROKEN),
+    };
+    println!("{text}");
+    Ok(code)
 }

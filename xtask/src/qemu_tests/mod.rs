@@ -19,6 +19,7 @@ mod engine;
 mod ethernet;
 mod faults;
 mod flood;
+mod frames;
 mod hosts;
 mod image;
 mod in_step;
@@ -228,6 +229,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
         }
     }
     busy::run(workspace, built, part, tally);
+    frames::run(workspace, built, part, tally);
     controllers::run(workspace, built, part, tally);
     hosts::run(workspace, built, part, tally);
     ethernet::run(workspace, built, part, tally);

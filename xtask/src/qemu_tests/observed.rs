@@ -153,6 +153,15 @@ impl Observed {
         all.filter(|fault| self.names.process(fault.process) == process).collect()
     }
 
+    /// No process may have faulted, and no line of the console may be missing.
+    pub fn never_faulted(&self) -> Result<(), String> {
+        let outcome = &self.run.outcome;
+        match (outcome.faults.first(), &outcome.lines_lost[..]) {
+            (None, []) => Ok(()),
+            (fault, lost) => Err(format!("{fault:?}, lines lost: {lost:?}")),
+        }
+    }
+
     /// Returns the causes of the faults that ended a process, in order.
     pub fn causes(&self, process: &str) -> Vec<Option<FaultCause>> {
         let faults = self.faults(process).into_iter();

@@ -71,12 +71,18 @@ pub struct Redirected<D: ?Sized> {
     layout: Layout,
     decoder: PacketDecoder,
     out: Vec<u8>,
+    /// Bytes said so far.
+    said: usize,
     journal: Journal,
     spoken: Option<Vec<Spoken>>,
     greeted: bool,
     plugged: bool,
+    /// True if the device was there at the last look.
+    is_there: bool,
     /// Transfers under way by endpoint, oldest first.
     pipes: Pipes,
+    /// Endpoints with a failed transfer, and the bytes that are said when the guest knows of it.
+    failed: BTreeMap<u8, usize>,
     streams: BTreeMap<u8, Stream>,
     device: Box<D>,
 }
@@ -94,11 +100,14 @@ impl<D: UsbDevice + ?Sized> Redirected<D> {
             layout,
             decoder: PacketDecoder::default(),
             out: Vec::new(),
+            said: 0,
             journal: Journal::default(),
             spoken: None,
             greeted: false,
             plugged: true,
+            is_there: true,
             pipes: BTreeMap::new(),
+            failed: BTreeMap::new(),
             streams: BTreeMap::new(),
             device,
         };
@@ -209,8 +218,19 @@ impl<D: UsbDevice + ?Sized> Redirected<D> {
     fn arrive(&mut self, at: Nanos) {
         self.now = self.now.max(at);
         self.device.advance(self.now);
+        self.look();
         self.serve_streams();
         self.go_on();
+    }
+
+    /// Notices that the device has left its port by itself, or has come back.
+    fn look(&mut self) {
+        let is_there = self.device.is_there();
+        match (std::mem::replace(&mut self.is_there, is_there), is_there) {
+            (true, false) => self.unplug(),
+            (false, true) => self.replug(),
+            _ => {}
+        }
     }
 
     fn serve_streams(&mut self) {
@@ -246,13 +266,25 @@ impl<D: UsbDevice + ?Sized> Redirected<D> {
             let Some(status) = first.go_on(&mut *self.device, self.now, *endpoint) else {
                 return ended;
             };
+            if status != PacketStatus::Success {
+                queue.iter_mut().skip(1).for_each(Transfer::hold);
+            }
             if let Some(transfer) = queue.pop_front() {
                 self.finish(address, transfer, status);
+            }
+            if status != PacketStatus::Success {
+                self.failed.insert(address, self.said);
             }
             ended = true;
         }
         self.pipes.remove(&address);
         ended
+    }
+
+    /// Returns whether the guest does not know yet that a transfer of this endpoint failed.
+    fn has_failed_unheard(&self, address: u8) -> bool {
+        let taken = self.said - self.out.len();
+        self.failed.get(&address).is_some_and(|heard| taken < *heard)
     }
 
     /// Tells the guest how a transfer ended.
@@ -275,6 +307,7 @@ impl<D: UsbDevice + ?Sized> Redirected<D> {
     /// Ends everything that is under way, as cancelled and without data.
     fn drop_transfers(&mut self) {
         self.streams.clear();
+        self.failed.clear();
         let all = std::mem::take(&mut self.pipes);
         self.all_cancelled(all);
     }
@@ -307,6 +340,7 @@ impl<D: UsbDevice + ?Sized> Redirected<D> {
         let start = self.out.len();
         let message = AddressedPacket { id, packet };
         protocol::encode(&message, &mut self.out);
+        self.said += self.out.len() - start;
         self.journal.note(self.now, PacketDirection::ToGuest, &self.out[start..]);
         self.keep(PacketDirection::ToGuest, &message);
     }

@@ -178,6 +178,9 @@ impl<D: UsbDevice + ?Sized> Redirected<D> {
         };
         let mut transfer = Transfer::new(id, kind, length, data.bytes);
         transfer.stream = data.stream;
+        if self.has_failed_unheard(data.endpoint) {
+            transfer.hold();
+        }
         let endpoint = self.layout.endpoint(data.endpoint);
         let Some(endpoint) = endpoint.filter(|endpoint| whole && endpoint.kind() == kind) else {
             return self.finish(data.endpoint, transfer.without_data(), PacketStatus::Invalid);

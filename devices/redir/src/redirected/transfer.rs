@@ -19,12 +19,14 @@ pub(crate) struct Transfer {
     /// Bytes wanted, or to be sent.
     pub length: usize,
     sent: usize,
+    /// One before it failed.
+    is_held: bool,
 }
 
 impl Transfer {
     /// Nothing has happened to it yet.
     pub fn new(id: u64, kind: TransferType, length: usize, bytes: Vec<u8>) -> Transfer {
-        Transfer { id, kind, stream: 0, bytes, length, sent: 0 }
+        Transfer { id, kind, stream: 0, bytes, length, sent: 0, is_held: false }
     }
 
     /// Returns the transfer as if nothing had happened to it.
@@ -37,13 +39,24 @@ impl Transfer {
         if to_host { self.bytes.len() } else { self.sent }
     }
 
-    /// Goes on until it is done or the device has nothing to say; `None` is the latter.
+    /// A bulk transfer before it failed, so the guest's controller has halted the endpoint. It
+    /// calls this one back and asks anew, and the device must not notice the first ask. Of a packet
+    /// to an interrupt endpoint the guest was told already that it went well.
+    pub fn hold(&mut self) {
+        self.is_held = self.kind == TransferType::Bulk;
+    }
+
+    /// Goes on until it is done or the device has nothing to say; `None` is the latter, and that it
+    /// is held.
     pub fn go_on(
         &mut self,
         device: &mut (impl UsbDevice + ?Sized),
         now: Nanos,
         endpoint: Endpoint,
     ) -> Option<PacketStatus> {
+        if self.is_held {
+            return None;
+        }
         loop {
             let step = match endpoint.is.is_in() {
                 true => self.fetch(device, now, endpoint),

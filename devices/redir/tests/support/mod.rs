@@ -41,6 +41,8 @@ pub struct Bench {
     /// Packets that came on the endpoints other than bulk: time, endpoint, first byte.
     pub heard: Vec<(Nanos, u8, u8)>,
     pub resets: u32,
+    /// It has left its port.
+    pub is_away: bool,
 }
 
 impl Bench {
@@ -52,6 +54,7 @@ impl Bench {
             report: REPORT_EVERY,
             heard: Vec::new(),
             resets: 0,
+            is_away: false,
         }
     }
 
@@ -106,6 +109,10 @@ fn descriptors() -> Descriptors {
 impl UsbDevice for Bench {
     fn speed(&self) -> Speed {
         Speed::High
+    }
+
+    fn is_there(&self) -> bool {
+        !self.is_away
     }
 
     fn reset(&mut self, now: Nanos) {
