@@ -415,6 +415,8 @@ pub struct Truth {
     pub longest_ns: u64,
     /// The longest that one was in the pipe without being read, as of the end.
     pub waiting_ns: u64,
+    /// Messages that were lost, also those after the last report of the reader or writer.
+    pub lost: u64,
 }
 
 /// Returns the row that `is` the one, which is `new` if there is none yet.

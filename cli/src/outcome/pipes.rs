@@ -204,7 +204,8 @@ impl PipePromise {
         let silent = measured.alarm(outcome, names).filter(|_| !is_seen || row.is_some());
         let empty = self.empty(row, outcome);
         let seen = row.map(|row| self.measured(row, slack_ns)).unwrap_or_default();
-        silent.into_iter().chain(empty).chain(seen).chain(self.untold(outcome, slack_ns)).collect()
+        let untold = [self.untold_loss(row, outcome), self.untold(outcome, slack_ns)];
+        silent.into_iter().chain(empty).chain(seen).chain(untold.into_iter().flatten()).collect()
     }
 
     /// Returns the simulator's view of it, if the simulator looked.
@@ -294,6 +295,15 @@ impl PipePromise {
         // A message that comes after the end of its reader waits for ever.
         let is_read = outcome.last_of(self.reader) == outcome.end.map(|end| end.time_ns);
         Some(truth.longest_ns.max(if is_read { truth.waiting_ns } else { 0 }))
+    }
+
+    /// Returns the alarm of messages that were lost in the simulator's view, if its reader or
+    /// writer has reported none. No report has the losses after the last one.
+    fn untold_loss(&self, row: Option<&PipeRow>, outcome: &Outcome) -> Option<RaisedAlarm> {
+        let lost = self.truth(outcome)?.lost;
+        let text = format!("{lost} messages of {} were lost, as the simulator saw it", self.name);
+        let alarm = RaisedAlarm::above("pipe-loss", &self.name, [lost, 0], text);
+        alarm.filter(|_| row.is_none_or(|row| row.lost == 0))
     }
 
     /// Returns the alarm from the simulator's view, with or without measurements.

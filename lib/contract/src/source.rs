@@ -164,6 +164,13 @@ impl PipeSource {
         CHANNELS + place.unwrap_or(SOURCES.len())
     }
 
+    /// Returns whether a bottom half works for its pipe. That of a device with pipes of two
+    /// services works for both.
+    #[must_use]
+    pub fn is_worked_by(&self, home: &Home) -> bool {
+        home.ready.contains(&self.ready)
+    }
+
     /// Returns the names of all objects that its pipe brings.
     pub fn objects(&self) -> impl Iterator<Item = &'static str> + use<> {
         let places = self.form.places().map(|places| [places.data.0, places.returned.0]);
@@ -245,6 +252,7 @@ impl MessageShape {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pair;
 
     #[test]
     fn a_source_is_found_by_its_kind_and_by_its_number() {
@@ -253,10 +261,13 @@ mod tests {
                 let Some((number, source)) = PipeSource::seated(kind, seat) else { continue };
                 assert_eq!((source.kind, PipeSource::numbered(number)), (kind, Some(source)));
                 assert_eq!(&kind.homes()[seat], source.home);
-                assert!(source.home.ready.contains(&source.ready));
+                assert!(source.is_worked_by(source.home));
                 assert!(kind.segments(seat).contains(&source.pipe.0));
             }
         }
+        assert!(endpoint::SOURCE.is_worked_by(&pair::HOME));
+        assert!(sink::SOURCE.is_worked_by(&pair::HOME));
+        assert!(!sensor::SOURCE.is_worked_by(&pair::HOME));
         assert!(PipeSource::seated(ServiceKind::Cameras, 3).is_some());
         assert_eq!(PipeSource::seated(ServiceKind::Cameras, 4), None);
         assert_eq!((PipeSource::numbered(CHANNELS - 1), PipeSource::numbered(PIPES)), (None, None));

@@ -166,3 +166,22 @@ fn a_thread_that_reads_one_pipe_and_has_the_end_of_another_has_no_bound() {
     let why = none(&both, 1);
     assert!(why.contains("`control` reads `positions` on the same thread"), "{why}");
 }
+
+/// The usual server of a drive alone, with the reader and the writer of its pipes.
+const USUAL: &str = "[system]\nname = \"servo\"\n[usbd]\n\
+    [[usb]]\nname = \"servo\"\non = \"xhci\"\nmodel = \"servo\"\ntakes = \"200us\"\n\
+    [[pipe]]\nname = \"positions\"\nfrom = \"servo\"\nendpoint = 1\nbytes = 64\n\
+    reader = \"watch\"\nperiod = \"2ms\"\nstamp = 16\nwork = \"10us\"\nlatency = \"10ms\"\n\
+    [[pipe]]\nname = \"set-points\"\nto = \"servo\"\nendpoint = 1\nbytes = 64\n\
+    writer = \"control\"\nperiod = \"20ms\"\nwork = \"30us\"\nlatency = \"25ms\"\n\
+    [[process]]\nname = \"watch\"\npriority = 30\nvcpu = \"read\"\n\
+    [[process]]\nname = \"control\"\npriority = 30\nvcpu = \"write\"\n\
+    [[vcpu]]\nname = \"read\"\nbudget = \"100us\"\nperiod = \"2500us\"\n\
+    [[vcpu]]\nname = \"write\"\nbudget = \"200us\"\nperiod = \"5ms\"\n";
+
+#[test]
+fn a_drive_with_the_usual_server_holds() {
+    let system = parse("servo.toml", USUAL).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let plan = Plan::of(&system);
+    assert!(plan.holds(), "{:?}", plan.findings);
+}

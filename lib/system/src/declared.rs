@@ -433,9 +433,17 @@ pub(crate) struct DeclaredPipe {
     pub jitter_ns: u64,
     pub work_ns: Option<u64>,
     pub latency: Option<At<u64>>,
+    /// Keys of its contract and of its messages that it does not have, not even with a value that
+    /// is out of range.
+    pub unsaid: Vec<&'static str>,
 }
 
 impl DeclaredPipe {
+    /// Returns whether it does not have a key of its contract or of its messages.
+    pub fn lacks(&self, key: &str) -> bool {
+        self.unsaid.contains(&key)
+    }
+
     /// Returns whether a program writes it.
     pub fn is_to_device(&self) -> bool {
         self.way == PipeDirection::ToDevice

@@ -44,7 +44,10 @@ pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
     let channel = table.number("channel", 0..=255, ", of the device; 0 is the first");
     let rate = table.number("rate", 1..=RATE_MAX, ", messages a second");
     let period = table.duration("period", 1..=PER_MAX.0);
-    if period.is_none() {
+    // A key whose value is out of range is reported as that, and is not missing.
+    let mut unsaid = vec!["period", "bytes", "endpoint"];
+    unsaid.retain(|key| !table.has(key));
+    if unsaid.contains(&"period") {
         table.needs("rate", "add `rate = 3000`: the most messages a second, in the long run");
     } else if let Some(rate) = &rate {
         let help = "remove one of the two: both say how often messages come";
@@ -70,6 +73,7 @@ pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
         usb,
         process,
         beyond: None,
+        unsaid,
     };
     table.report_unknown();
     pipe

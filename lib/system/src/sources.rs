@@ -6,7 +6,7 @@ use crate::declared::{Declared, DeclaredPipe, DeclaredUsb};
 use crate::diagnostics::{Problem, Report};
 use crate::source::At;
 use crate::units::show_duration;
-use diapason_contract::disk::BLOCK;
+use diapason_contract::disk::{self, BLOCK};
 use diapason_contract::source::{MessageForm, MessageShape, PipeSource};
 use diapason_contract::threads::ServiceKind;
 
@@ -96,7 +96,7 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
         let title = format!("`{name}` has a message every {} at most", show_duration(fastest));
         let help = format!("write at least `period = \"{}\"`", show_duration(fastest));
         report.push(Problem::new(&period.span, title, help));
-    } else if pipe.period.is_none() && pipe.rate.saturating_mul(fastest) > 1_000_000_000 {
+    } else if pipe.lacks("period") && pipe.rate.saturating_mul(fastest) > 1_000_000_000 {
         let most = 1_000_000_000 / fastest;
         let title = format!("`{name}` has {most} messages a second at most");
         report.push(Problem::new(&pipe.name.span, title, format!("write at most `rate = {most}`")));
@@ -121,12 +121,12 @@ fn chosen(pipe: &DeclaredPipe) -> Option<Problem> {
 fn described(pipe: &DeclaredPipe, device: &str, does: [&str; 2], report: &mut Report) {
     let name = &pipe.name;
     let [does, which] = does;
-    if pipe.endpoint.is_none() {
+    if pipe.lacks("endpoint") {
         let title = format!("`{}` does not say which endpoint of `{device}` it {does}", name.value);
         let help = format!("add `endpoint = 1`, the number of one that {which} the host");
         report.push(Problem::new(&name.span, title, help));
     }
-    if pipe.bytes.is_none() {
+    if pipe.lacks("bytes") {
         let title = format!("`{}` does not say how long the packets of `{device}` are", name.value);
         let help = "add `bytes = 8`, the most bytes of a packet of its endpoint";
         report.push(Problem::new(&name.span, title, help));
@@ -135,7 +135,7 @@ fn described(pipe: &DeclaredPipe, device: &str, does: [&str; 2], report: &mut Re
 
 /// Checks a pipe whose messages come in pieces: how often they come, and nothing that is known.
 fn in_pieces(pipe: &DeclaredPipe, device: &str, report: &mut Report) {
-    if pipe.period.is_none() {
+    if pipe.lacks("period") {
         let title =
             format!("`{}` does not say how often `{device}` has a picture", pipe.name.value);
         let help = "write `period = \"40ms\"` instead of `rate`: the camera is asked for that";
@@ -156,15 +156,17 @@ fn in_pieces(pipe: &DeclaredPipe, device: &str, report: &mut Report) {
 /// that follows from that.
 fn in_blocks(pipe: &DeclaredPipe, usb: &DeclaredUsb, report: &mut Report) {
     let (name, device, goes) = (&pipe.name, &usb.name.value, pipe.is_to_device());
-    if pipe.period.is_none() {
+    if pipe.lacks("period") {
         let (does, end) = if goes { ("writes to", "writer") } else { ("reads from", "reader") };
         let title = format!("`{}` does not say how often it {does} `{device}`", name.value);
         let help =
             format!("write `period = \"4ms\"` instead of `rate`: its {end} asks once in that time");
         report.push(Problem::new(&name.span, title, help));
     }
-    let whole = |at: &&At<u64>| !at.value.is_multiple_of(BLOCK as u64);
-    if let Some(at) = pipe.bytes.as_ref().filter(whole) {
+    // A message that is too long is reported as that.
+    let most = disk::SOURCE.attributes.packet.1 as u64;
+    let is_part = |at: &&At<u64>| at.value <= most && !at.value.is_multiple_of(BLOCK as u64);
+    if let Some(at) = pipe.bytes.as_ref().filter(is_part) {
         let title = format!("{} bytes of `{device}` are no whole blocks of {BLOCK}", at.value);
         let fits = at.value.next_multiple_of(BLOCK as u64);
         report.push(Problem::new(&at.span, title, format!("write `bytes = {fits}`")));
@@ -192,7 +194,7 @@ fn in_blocks(pipe: &DeclaredPipe, usb: &DeclaredUsb, report: &mut Report) {
 /// device has a time for one.
 fn written(pipe: &DeclaredPipe, usb: &DeclaredUsb, report: &mut Report) {
     let (name, device) = (&pipe.name, &usb.name.value);
-    if pipe.period.is_none() {
+    if pipe.lacks("period") {
         let title = format!("`{}` does not say how often it writes to `{device}`", name.value);
         let help = "write `period = \"5ms\"` instead of `rate`: the shortest time between packets";
         report.push(Problem::new(&name.span, title, help));

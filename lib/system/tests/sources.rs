@@ -66,7 +66,29 @@ fn a_pipe_asks_for_no_more_than_the_endpoint_can_do() {
     let help = "remove one of the two: both say how often messages come";
     bad(&pipe("rate = 400\nperiod = \"2ms\""), (5, 8), "a pipe with `rate` and `period`", help);
     assert!(parse("f", &system(&pipe("period = \"1s\""))).is_ok());
-    assert!(parse("f", &system(&pipe("period = \"1001ms\""))).is_err());
+}
+
+/// A key with a value that is out of range is there, so no second problem says that it is missing.
+#[test]
+fn a_value_out_of_range_is_one_problem() {
+    let says = |tables: &str, what: &str| {
+        let report = parse("f", &system(tables)).unwrap_err().plain();
+        assert_eq!(report.matches("error: ").count(), 1, "{report}");
+        assert!(report.contains(what), "{report}");
+    };
+    let one = |tables: &str| says(tables, "out of range");
+    one(&pipe("period = \"1001ms\""));
+    let of = |model: &str, more: &str| {
+        let device =
+            format!("[[usb]]\nname = \"it\"\non = \"xhci\"\nport = 2\nmodel = \"{model}\"");
+        pipe(more).replace("\"sensor\"", "\"it\"") + &device
+    };
+    one(&of("instrument", "period = \"2ms\"\nbytes = 64\nendpoint = 16"));
+    one(&of("instrument", "period = \"2ms\"\nbytes = 0\nendpoint = 1"));
+    one(&of("camera", "period = \"2s\""));
+    let disk = |more: &str| of("disk", more) + "\ntakes = \"1ms\"";
+    one(&disk("period = \"2s\"\nbytes = 512"));
+    says(&disk("period = \"9ms\"\nbytes = 65537"), "has 65536 bytes at most");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use diapason_sim::Options;
 use diapason_system::{InjectedFault, PipeDirection};
 
 const HORIZON_NS: u64 = 2_500_000_000;
+const UNTOLD_NS: u64 = 2_900_000_000;
 const FAULT: &str = "1s unplug interface 100ms";
 /// A message of the fastest pipe that is there with and without the fault.
 const SOME: u64 = 1_000;
@@ -20,20 +21,60 @@ const SOME: u64 = 1_000;
 const CALL: Nanos = Nanos(2_000);
 /// The fastest of all messages waits at most for one interrupt.
 const FASTEST: Nanos = Nanos::from_millis(1);
-/// A description with pipes in both directions, two with pipes to an endpoint (one alone, and one
-/// at the end of a chain), and one with frames to a network device, of which several are under way.
-const OUTPUTS: [&str; 4] = [
+/// A description with pipes in both directions, three with pipes to an endpoint (one alone, one of
+/// a device with a pipe from it, too, and one at the end of a chain), one with runs of blocks to a
+/// disk, and one with frames to a network device, of which several are under way.
+const OUTPUTS: [&str; 6] = [
     "examples/can-output.toml",
     "examples/actuator.toml",
+    "examples/servo.toml",
+    "examples/recorder.toml",
     "examples/brake-by-wire.toml",
     "tests/systems/frames-both.toml",
 ];
-/// A description whose first pipe has frames from a network device.
-const FRAMES: &str = "examples/frames.toml";
+/// Descriptions whose first pipe comes from a network device, from a disk, and from a device with a
+/// pipe to it, too, and a message of that pipe. The fastest of its messages waits at most so long
+/// for the bus and for an interrupt.
+const SOURCES: [(&str, u64, Nanos); 3] = [
+    ("examples/frames.toml", SOME, FASTEST),
+    ("examples/disk.toml", SENT, Nanos::ZERO),
+    ("examples/servo.toml", SENT, Nanos::from_millis(2)),
+];
 /// A message to a device that is there.
 const SENT: u64 = 100;
 /// The acknowledgement is told a little later than the server knows of it.
 const TELLING: Nanos = Nanos::from_micros(100);
+
+/// A description, a fault after the last report of the readers and writers of its pipes, and the
+/// pipes that lose messages by it.
+const UNTOLD: [(&str, &str, &[usize]); 4] = [
+    ("examples/endpoints.toml", "2100ms unplug sensor 100ms", &[0]),
+    ("examples/endpoints.toml", "2100ms unplug interface 50ms", &[1]),
+    ("examples/disk.toml", "2100ms unplug disk 50ms", &[0]),
+    ("examples/servo.toml", "2100ms unplug servo 50ms", &[0, 1]),
+];
+
+/// Checks that the simulator sees what is lost after the last report.
+fn untold(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    for (description, fault, losers) in UNTOLD {
+        let session = session(workspace, built, description, UNTOLD_NS)?;
+        let faults = asked(&session.system, &[fault.to_owned()]).map_err(|bad| bad.to_string())?;
+        let run = |faults: &[InjectedFault]| {
+            let how = Options::default();
+            let simulation = Simulation::new(&session, &how).with_faults(faults).following(None);
+            let simulated = simulation.run(&mut ()).map_err(|failure| failure.to_string())?;
+            let truth = simulated.run.outcome.truth.iter().map(|it| it.map_or(0, |it| it.lost));
+            Ok::<Vec<u64>, String>(truth.collect())
+        };
+        let calm = run(&[])?;
+        let lost = run(&faults)?;
+        let by_it = |pipe: &usize| lost.get(*pipe).is_some_and(|lost| *lost > 0);
+        if calm.iter().any(|lost| *lost > 0) || !losers.iter().all(by_it) {
+            return Err(format!("{description}: {calm:?} were lost, {lost:?} with {fault}"));
+        }
+    }
+    Ok(())
+}
 
 /// Checks the lives of messages.
 pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
@@ -41,8 +82,11 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
         sent(&session(workspace, built, output, HORIZON_NS)?)
             .map_err(|wrong| format!("{output}: {wrong}"))?;
     }
-    framed(&session(workspace, built, FRAMES, HORIZON_NS)?)
-        .map_err(|wrong| format!("{FRAMES}: {wrong}"))?;
+    for (source, some, fastest) in SOURCES {
+        came(&session(workspace, built, source, HORIZON_NS)?, some, fastest)
+            .map_err(|wrong| format!("{source}: {wrong}"))?;
+    }
+    untold(workspace, built)?;
     let session = session(workspace, built, CONCENTRATOR, HORIZON_NS)?;
     let pipes = session.system.pipes.len();
     let some = Choice::This(pipes - 1, SOME);
@@ -52,7 +96,7 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     }
     for (pipe, seen) in calm.lives.seen.iter().enumerate() {
         stages_within_plan(seen).map_err(|wrong| format!("pipe {pipe}: {wrong}"))?;
-        as_measured(&session, &calm, pipe)?;
+        as_measured(&session, &calm, (pipe, FASTEST))?;
     }
     let faults = asked(&session.system, &[FAULT.to_owned()]).map_err(|bad| bad.to_string())?;
     let disturbed = followed(&session, &faults, some)?;
@@ -67,15 +111,15 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     }
 }
 
-/// The lives of frames from a network device.
-fn framed(session: &Session) -> Result<(), String> {
-    let some = Choice::This(0, SOME);
+/// The lives of the messages of a first pipe, and of its message `some`.
+fn came(session: &Session, some: u64, fastest: Nanos) -> Result<(), String> {
+    let some = Choice::This(0, some);
     let followed = followed(session, &[], some)?;
     for choice in [Choice::Worst(0), some] {
         within_plan(adds_up(&followed, choice)?)?;
     }
     stages_within_plan(&followed.lives.seen[0])?;
-    as_measured(session, &followed, 0)
+    as_measured(session, &followed, (0, fastest))
 }
 
 /// The lives of messages to devices.
@@ -162,10 +206,14 @@ fn stages_within_plan(seen: &Seen) -> Result<(), String> {
 
 /// The reader measured its longest delay against the fastest way to the server that it saw, so that
 /// is what the life is longer by.
-fn as_measured(session: &Session, followed: &Simulated, pipe: usize) -> Result<(), String> {
+fn as_measured(
+    session: &Session,
+    followed: &Simulated,
+    (pipe, fastest): (usize, Nanos),
+) -> Result<(), String> {
     let life = adds_up(followed, Choice::Worst(pipe))?;
     let (latency, whole) = (life.latency() + CALL, measured(session, followed, pipe)?);
-    if latency < whole || latency - whole > FASTEST {
+    if latency < whole || latency - whole > fastest + CALL {
         return Err(format!("{latency:?} by its life, {whole:?} by its reader"));
     }
     Ok(())

@@ -151,7 +151,7 @@ fn what_the_simulator_saw_counts_whoever_reported_or_did_not() {
     let promise = promise(PipeDirection::FromDevice);
     let with = |messages, longest_ns, waiting_ns, reports: &[PipeReport]| {
         let mut outcome = said(2, reports.iter().copied());
-        outcome.truth = vec![Some(Truth { messages, longest_ns, waiting_ns })];
+        outcome.truth = vec![Some(Truth { messages, longest_ns, waiting_ns, lost: 0 })];
         rung(&promise, &outcome, 0)
     };
     assert_eq!(with(7, 10, 0, &[]), []);
@@ -159,6 +159,21 @@ fn what_the_simulator_saw_counts_whoever_reported_or_did_not() {
     assert_eq!(with(7, 10, 12, &[usual(7)]), [("pipe-late", 12, 10)]);
     // Nobody saw a message arrive: that is no measurement.
     assert_eq!(with(0, 0, 0, &[])[0].0, "pipe-unmeasured");
+}
+
+/// No report has the losses after the last one, and a loss that was reported rings once.
+#[test]
+fn a_loss_that_the_simulator_saw_rings_if_nobody_reported_it() {
+    let promise = promise(PipeDirection::FromDevice);
+    let with = |lost, reports: &[PipeReport]| {
+        let mut outcome = said(2, reports.iter().copied());
+        outcome.truth = vec![Some(Truth { messages: 7, lost, ..Truth::default() })];
+        rung(&promise, &outcome, 0)
+    };
+    assert_eq!(with(0, &[usual(7)]), []);
+    assert_eq!(with(3, &[usual(7)]), [("pipe-loss", 3, 0)]);
+    assert_eq!(with(3, &[]), [("pipe-loss", 3, 0)]);
+    assert_eq!(with(3, &[PipeReport { lost: 2, ..usual(7) }]), [("pipe-loss", 2, 0)]);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! has them, and in each what kept it.
 
 use super::beyond::KnownReader;
-use super::wire::{Carried, ObservedController, Waits};
+use super::disk::Commanded;
+use super::wire::{Carried, Content, ObservedController, Waits};
 use diapason_abi::Nanos;
 use diapason_can::AnyFrame;
 use diapason_core::{Cause, Standing, ThreadId};
@@ -21,13 +22,23 @@ pub enum Followed {
         length: u32,
         digest: u64,
     },
+    /// A run of blocks: when its reader was to ask for it, or its writer wrote it, its first block,
+    /// and how many it has.
+    Run {
+        made: Nanos,
+        block: u32,
+        count: u32,
+    },
 }
 
 impl Followed {
-    /// Returns whether it is a packet that was made at this time.
+    /// Returns when it was made, if it says so.
     #[must_use]
-    pub fn is_made_at(&self, time: Nanos) -> bool {
-        matches!(self, Followed::Packet { made, .. } if *made == time)
+    pub fn made(&self) -> Option<Nanos> {
+        match self {
+            Followed::Packet { made, .. } | Followed::Run { made, .. } => Some(*made),
+            Followed::Frame(_) => None,
+        }
     }
 
     /// Returns it in words: a frame as candump has it.
@@ -43,6 +54,7 @@ impl Followed {
                 format!("{:x}{mark}{}", frame.raw_id(), data.collect::<String>())
             }
             Followed::Packet { length, .. } => format!("{length} bytes"),
+            Followed::Run { block, count, .. } => format!("{count} blocks from {block} on"),
         }
     }
 }
@@ -64,6 +76,20 @@ pub enum Road {
     FromDevice {
         carried: Carried,
         /// The time at which the message was put into its pipe, and the thread that did so.
+        put: (Nanos, ThreadId),
+        /// The end of the last sleep of a reader on another core.
+        looked: Nanos,
+        reader: ThreadId,
+    },
+    FromDisk {
+        /// The time at which the reader asked, and that at which the server took the ask, each with
+        /// the thread that did so.
+        asked: (Nanos, ThreadId),
+        heard: (Nanos, ThreadId),
+        /// The time from which the command before this one was known to have ended.
+        free: Nanos,
+        carried: Carried,
+        /// The time at which the message was told, and the thread that did so.
         put: (Nanos, ThreadId),
         /// The end of the last sleep of a reader on another core.
         looked: Nanos,
@@ -101,7 +127,9 @@ impl Journey {
     /// Returns what came from the device.
     pub fn told(&self) -> &Carried {
         match &self.road {
-            Road::FromDevice { carried, .. } | Road::ToEndpoint { carried, .. } => carried,
+            Road::FromDevice { carried, .. }
+            | Road::FromDisk { carried, .. }
+            | Road::ToEndpoint { carried, .. } => carried,
             Road::ToDevice { back, .. } => back,
         }
     }
@@ -205,7 +233,7 @@ impl Life {
         let items = |part: &JourneyPart| part.items(&roads.history_at(part.stage));
         let items: Vec<StageSpan> = parts.iter().flat_map(items).collect();
         assert_whole(journey, items.iter().map(|item| (item.from, item.to)));
-        let to_device = !matches!(journey.road, Road::FromDevice { .. });
+        let to_device = !matches!(journey.road, Road::FromDevice { .. } | Road::FromDisk { .. });
         let far = roads.far.map(|reader| reader.part);
         Life { pipe, number, message, to_device, from, to, far, bound, bill, items }
     }
@@ -311,14 +339,20 @@ pub fn parts(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<JourneyPart>> {
             roads.reach(carried.over)?;
             let told = story.comes(carried, journey.from, put, [What::Request, What::Bus]);
             story.moderated(carried, told, server, [What::Moderation, What::TopHalf]);
-            let history = roads.history_at(What::User);
-            let (told_until, ready) = match roads.far {
-                None => [woken(&history, reader, put, journey.to); 2].into(),
-                Some(_) => (put, looked.clamp(put, journey.to)),
-            };
-            story.processor(What::BottomHalf, server, told.handled, told_until);
-            story.processor(What::Look, reader, told_until, ready);
-            story.processor(What::User, reader, ready, journey.to);
+            story.handed(told, (put, server), (looked, reader), journey.to);
+        }
+        Road::FromDisk { asked, heard, free, ref carried, put: (put, server), looked, reader } => {
+            roads.reach(journey.from)?;
+            let queued = roads.wire.queued(carried)?.clamp(asked.0, carried.from.max(asked.0));
+            let free = free.clamp(asked.0, queued);
+            story.processor(What::Asked, asked.1, journey.from, asked.0);
+            story.push(What::Request, asked.0, free, During::Pipe);
+            let stage = if free > asked.0 { What::Request } else { What::Asked };
+            story.processor(stage, heard.1, free, queued);
+            story.goes(carried, queued);
+            let told = story.ends(What::Bus, carried, put);
+            story.moderated(carried, told, server, [What::Moderation, What::TopHalf]);
+            story.handed(told, (put, server), (looked, reader), journey.to);
         }
         Road::ToDevice { ahead, taken, ref carried, bus_free, through, ref back, known } => {
             roads.reach(journey.from)?;
@@ -386,8 +420,20 @@ impl Story<'_> {
     }
 
     /// Tells of the way to an endpoint. The message is at the stage of the bus until it was offered
-    /// for the first time, and at that of the device while the device does not take it.
+    /// for the first time, and at that of the device while the device does not take it. A command
+    /// of a disk is on the bus and in the disk by turns.
     fn goes(&mut self, carried: &Carried, queued: Nanos) {
+        if let Content::Run(..) = carried.what {
+            self.waits(What::Bus, carried, (queued, carried.from));
+            for (from, to, what) in self.roads.wire.command(carried) {
+                match what {
+                    Commanded::Packet => self.push(What::Bus, from, to, During::Packet),
+                    Commanded::NotNow => self.push(What::Device, from, to, During::NotNow),
+                    Commanded::Waits(why) => self.push(What::Bus, from, to, During::Device(why)),
+                }
+            }
+            return;
+        }
         let refused = self.roads.wire.refused(carried, queued);
         let (from, to) = refused.unwrap_or((carried.from, carried.to));
         self.waits(What::Bus, carried, (queued, from));
@@ -396,6 +442,23 @@ impl Story<'_> {
             self.push(What::Device, to, carried.from, During::NotNow);
             self.push(What::Device, carried.from, carried.to, During::Packet);
         }
+    }
+
+    /// A server has told of it, and its reader takes it at `end`.
+    fn handed(
+        &mut self,
+        told: Told,
+        (put, server): (Nanos, ThreadId),
+        (looked, reader): (Nanos, ThreadId),
+        end: Nanos,
+    ) {
+        let (told_until, ready) = match self.roads.far {
+            None => [woken(&self.roads.history_at(What::User), reader, put, end); 2].into(),
+            Some(_) => (put, looked.clamp(put, end)),
+        };
+        self.processor(What::BottomHalf, server, told.handled, told_until);
+        self.processor(What::Look, reader, told_until, ready);
+        self.processor(What::User, reader, ready, end);
     }
 
     /// It comes from its device, and its transfer's end is handled by `until`: when that was told.

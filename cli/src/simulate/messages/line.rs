@@ -3,18 +3,14 @@
 use super::Around;
 use super::beyond::{FarReader, FarTaken};
 use super::life::{Followed, Journey, Road};
-use super::wire::{Apart, Carried, Content, Told, digest, frame_digest, length_digest};
+use super::records;
+use super::wire::{Apart, Carried, Content, Told};
 use crate::surroundings::clock_of;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{OUT_SLOTS, SLOTS};
-use diapason_can::AnyFrame;
-use diapason_can::exchange::{
-    ChannelReport, Departure, FdDeparture, FdReceivedFrame, ReceivedFrame,
-};
 use diapason_contract::can::names;
-use diapason_contract::network::{Ask, BACK, CAME, News, SEND};
-use diapason_contract::sensor::Packet;
-use diapason_contract::sink::{DONE, PacketAnswer, PacketWrite};
+use diapason_contract::disk::{READ, WRITE};
+use diapason_contract::sink::{DONE, GONE};
 use diapason_contract::source::{MessageForm, PipeSource};
 use diapason_contract::threads::homes;
 use diapason_core::ThreadId;
@@ -24,21 +20,17 @@ use diapason_pipe::bill;
 use diapason_sim::Watched;
 use diapason_system::{PipeDirection, PipeSpec, ProcessSpec, System};
 use std::collections::VecDeque;
-use std::mem::offset_of;
 use std::rc::Rc;
 
-/// The ring of a pipe: how far it is written and read, and where its records begin.
+/// The ring of a pipe: how far it is written and read.
 const WRITTEN: usize = 0;
 pub const TAKEN: usize = 64;
-const RECORDS: usize = 128;
-/// Records in the ring of reports on a pipe to a device, the length of one, and where in it is how
-/// many messages are through.
-const REPORTS: u64 = 64;
-const REPORT: usize = size_of::<ChannelReport>();
-const THROUGH: usize = 16;
 const _: () = assert!(DONE == diapason_contract::network::DONE);
+const _: () = assert!(DONE == diapason_contract::disk::DONE);
+const _: () = assert!(GONE == diapason_contract::disk::GONE);
+const _: () = assert!(GONE == diapason_contract::network::DROPPED);
 /// Words of each pipe that are watched.
-pub const WORDS: usize = 3;
+pub const WORDS: usize = 4;
 /// A message that did not come within this time does not come any more.
 const PATIENCE: Nanos = Nanos::from_secs(2);
 
@@ -55,6 +47,18 @@ struct Record {
     looked: Nanos,
     /// When a message to a device was known to be through.
     known: Option<Deed>,
+    /// It says that a message was lost.
+    tells_loss: bool,
+}
+
+/// A run of blocks for which the reader of a pipe from a disk has asked.
+struct AskedRun {
+    number: u64,
+    /// The time at which its reader was to ask.
+    due: Nanos,
+    put: Deed,
+    /// When the server took the ask, and by which thread.
+    heard: Option<Deed>,
 }
 
 /// The device of a pipe, as one can look at it.
@@ -63,7 +67,8 @@ enum Origin {
     Channel(CanBus, bool),
     /// A source whose messages bear times, and the place of the time in each.
     Source(&'static PipeSource, usize),
-    /// The endpoint of any device, which packets go to, or a network device, which frames go to.
+    /// The endpoint of any device, which packets go to, a network device, which frames go to, or a
+    /// disk, which runs of blocks go to.
     Sink(&'static PipeSource),
 }
 
@@ -85,11 +90,17 @@ pub struct Line {
     carried: VecDeque<Carried>,
     acknowledged: VecDeque<Carried>,
     records: VecDeque<Record>,
+    /// The runs that the reader of a pipe from a disk has asked for.
+    asks: VecDeque<AskedRun>,
     /// When the bus was free of the message that was looked at last, and the ring of that message.
     bus_free: Nanos,
     ring_free: Nanos,
     segments: [u16; 2],
     clock: OwnClock,
+    /// A message has come through since the host booted. Before, none is lost.
+    works: bool,
+    /// Messages that were lost.
+    pub lost: u64,
     /// Its reader, if that is on another core.
     pub far: Option<Rc<FarReader>>,
 }
@@ -109,8 +120,13 @@ impl Line {
                     Origin::Source(source, pipe.shape.stamp?)
                 }
                 MessageForm::Written(_) | MessageForm::SentFrame(_) => Origin::Sink(source),
-                // A picture and a run of blocks are many transfers: only reports say how they come.
-                MessageForm::Picture(_) | MessageForm::Blocks(_) => return None,
+                MessageForm::Blocks(_) if pipe.way == PipeDirection::ToDevice => {
+                    Origin::Sink(source)
+                }
+                // An ask has the time.
+                MessageForm::Blocks(_) => Origin::Source(source, 0),
+                // A picture is many transfers: only reports say how it comes.
+                MessageForm::Picture(_) => return None,
             },
             None => {
                 let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();
@@ -145,10 +161,13 @@ impl Line {
             carried: VecDeque::new(),
             acknowledged: VecDeque::new(),
             records: VecDeque::new(),
+            asks: VecDeque::new(),
             bus_free: Nanos::ZERO,
             ring_free: Nanos::ZERO,
             segments,
             clock: clock_of(faults, pipe.usb),
+            works: false,
+            lost: 0,
             far: pipe.process().is_none().then(|| part.followed(&pipe.name)),
         })
     }
@@ -162,16 +181,27 @@ impl Line {
     }
 
     /// Returns which transfers are its messages, if it is of a source or a sink, and how they are
-    /// told from each other.
-    pub fn source(&self) -> Option<(Told, Apart)> {
+    /// told from each other. A disk has commands and statuses.
+    pub fn sources(&self) -> Vec<(Told, Apart)> {
         let (source, time) = match &self.kind {
             Origin::Source(source, stamp) => (source, Apart::Time(*stamp)),
             Origin::Sink(source) => (source, Apart::Length),
-            Origin::Channel(..) => return None,
+            Origin::Channel(..) => return Vec::new(),
         };
-        let is_frame = matches!(source.form, MessageForm::Frame(_) | MessageForm::SentFrame(_));
-        let from_device = self.way == PipeDirection::FromDevice;
-        Some(((self.vector?, from_device), if is_frame { time } else { Apart::Bytes }))
+        let Some(vector) = self.vector else { return Vec::new() };
+        let from_device = (vector, self.way == PipeDirection::FromDevice);
+        match source.form {
+            MessageForm::Blocks(_) => {
+                [false, true].map(|way| ((vector, way), Apart::Blocks)).into()
+            }
+            MessageForm::Frame(_) | MessageForm::SentFrame(_) => vec![(from_device, time)],
+            _ => vec![(from_device, Apart::Bytes)],
+        }
+    }
+
+    /// Returns whether its messages are asked for, and come from a disk.
+    fn is_asked(&self) -> bool {
+        matches!(self.kind, Origin::Source(source, _) if source.form.goes_both_ways())
     }
 
     /// Returns the words that say how far its rings are. The core of its reader knows how far it is
@@ -179,7 +209,8 @@ impl Line {
     pub fn watched(line: Option<&Line>) -> [Watched; WORDS] {
         let [ring, reports] = line.map_or([u16::MAX; 2], |line| line.segments);
         let read = line.filter(|line| line.far.is_none()).map_or(u16::MAX, |_| ring);
-        [(ring, WRITTEN), (read, TAKEN), (reports, WRITTEN)]
+        let heard = line.filter(|line| line.is_asked()).map_or(u16::MAX, |_| reports);
+        [(ring, WRITTEN), (read, TAKEN), (reports, WRITTEN), (heard, TAKEN)]
             .map(|(segment, offset)| Watched { segment, offset })
     }
 
@@ -196,7 +227,9 @@ impl Line {
         let others = self.vector.is_some_and(|vector| vector != carried.vector);
         let command = match carried.what {
             _ if others || self.tap != tap => return,
-            Content::Packet(_) if self.bus().is_none() => return self.carried.push_back(carried),
+            Content::Packet(_) | Content::Run(..) if self.bus().is_none() => {
+                return self.carried.push_back(carried);
+            }
             Content::Command(command) if self.bus().is_some() => command,
             _ => return,
         };
@@ -220,15 +253,22 @@ impl Line {
         if new < old {
             // The host booted again.
             self.records.clear();
+            self.asks.clear();
+            self.works = false;
             return;
         }
         let reached = match word {
             0 => return self.put(by, (old, new), memory),
             1 => new,
+            2 if self.is_asked() => return self.asked(by, (old, new), memory),
+            3 => {
+                let heard = self.asks.iter_mut().take_while(|asked| asked.number <= new);
+                return heard.for_each(|asked| asked.heard = asked.heard.or(Some(by)));
+            }
             _ if matches!(self.kind, Origin::Sink(_)) => {
                 return self.answered(by, (old, new), memory);
             }
-            _ => through(memory, new).unwrap_or(0),
+            _ => records::through(memory, new).unwrap_or(0),
         };
         for record in self.records.iter_mut().take_while(|record| record.number <= reached) {
             let place = if word == 1 { &mut record.taken } else { &mut record.known };
@@ -241,9 +281,12 @@ impl Line {
     fn answered(&mut self, by: Deed, (old, new): (u64, u64), memory: &[u8]) {
         let Origin::Sink(source) = self.kind else { return };
         for number in old.max(new.saturating_sub(source.attributes.slots as u64))..new {
-            let Some((written, status)) = answer(memory, source, number) else { continue };
+            let Some((written, status)) = records::answer(memory, source, number) else { continue };
+            // A writer waits for its device without a loss.
+            self.works |= status == DONE;
+            self.lost += u64::from(status != DONE && (status != GONE || self.works));
             let is_it = |record: &Record| {
-                let made = record.message.is_some_and(|message| message.is_made_at(written));
+                let made = record.message.and_then(|message| message.made()) == Some(written);
                 made && record.known.is_none()
             };
             let Some(place) = self.records.iter().position(is_it) else { continue };
@@ -255,6 +298,17 @@ impl Line {
             let mut earlier = 0..place;
             self.records.retain(|record| earlier.next().is_none() || record.known.is_some());
         }
+    }
+
+    /// The reader of a pipe from a disk has asked.
+    fn asked(&mut self, put: Deed, (old, new): (u64, u64), memory: &[u8]) {
+        let Origin::Source(source, _) = self.kind else { return };
+        let slots = source.attributes.slots as u64;
+        let asks = (old.max(new.saturating_sub(slots))..new).filter_map(|number| {
+            let run = records::asked(memory, (number % slots) as usize, READ)?;
+            Some(AskedRun { number: number + 1, due: run.made()?, put, heard: None })
+        });
+        self.asks.extend(asks);
     }
 
     fn put(&mut self, put: Deed, (old, new): (u64, u64), memory: &[u8]) {
@@ -269,19 +323,25 @@ impl Line {
             let place = (number % slots as u64) as usize;
             let message = match (&self.kind, self.way) {
                 (Origin::Source(source, _), _) => match source.form {
-                    MessageForm::Frame(_) => frame(memory, place),
-                    _ => packet(memory, place),
+                    MessageForm::Frame(_) => records::frame(memory, place),
+                    MessageForm::Blocks(_) => records::run_read(memory, place),
+                    _ => records::packet(memory, place),
                 },
                 (Origin::Sink(source), _) => match source.form {
-                    MessageForm::SentFrame(_) => sent_frame(memory, place),
-                    _ => written(memory, place),
+                    MessageForm::SentFrame(_) => records::sent_frame(memory, place),
+                    MessageForm::Blocks(_) => records::asked(memory, place, WRITE),
+                    _ => records::written(memory, place),
                 },
                 (Origin::Channel(_, fd), PipeDirection::FromDevice) => {
-                    arrival(memory, place, *fd).map(Followed::Frame)
+                    records::arrival(memory, place, *fd).map(Followed::Frame)
                 }
                 (Origin::Channel(_, fd), PipeDirection::ToDevice) => {
-                    departure(memory, place, *fd).map(Followed::Frame)
+                    records::departure(memory, place, *fd).map(Followed::Frame)
                 }
+            };
+            let tells_loss = match self.kind {
+                Origin::Source(source, _) => records::tells_loss(memory, place, source.form),
+                _ => None,
             };
             Record {
                 number: number + 1,
@@ -290,6 +350,7 @@ impl Line {
                 taken: None,
                 looked: Nanos::ZERO,
                 known: None,
+                tells_loss: tells_loss.unwrap_or(false),
             }
         });
         // Not all that a writer of frames asks for is a frame.
@@ -317,6 +378,7 @@ impl Line {
                 record.taken.is_some() && (!to_device || record.known.is_some())
             };
             let record = self.records.pop_front_if(over)?;
+            self.lost += u64::from(record.tells_loss);
             let (journey, left) = match (&self.kind, self.way) {
                 // Until then a packet may keep back the next one.
                 (Origin::Sink(_), _) => (self.written(&record), record.known),
@@ -336,7 +398,13 @@ impl Line {
         let before = |carried: &Carried| carried.over <= record.put.0;
         let (began, carried) = match message {
             Followed::Frame(frame) => {
-                let heard = found(&mut self.heard, |heard| heard.frame == frame && !heard.own);
+                let place = self.heard.iter().position(|it| it.frame == frame && !it.own);
+                // The frames before it did not come.
+                let heard = place.and_then(|place| {
+                    (0..place).for_each(|_| self.miss());
+                    self.heard.pop_front()
+                });
+                self.works |= heard.is_some();
                 let load = FrameContent::Arrival(frame);
                 let is_it = |carried: &Carried| carried.loads(load) && before(carried);
                 let (heard, carried) = heard.zip(found(&mut self.carried, is_it))?;
@@ -347,18 +415,48 @@ impl Line {
                 let is_it = |carried: &Carried| carried.what == what && before(carried);
                 (self.clock.host(made), found(&mut self.carried, is_it)?)
             }
+            Followed::Run { made, block, count } => return self.read(record, made, (block, count)),
         };
         let from = began.min(carried.from);
         let (put, looked) = (record.put, record.looked);
         Some((from, taken.0, Road::FromDevice { carried, put, looked, reader: taken.1 }))
     }
 
+    /// The oldest frame that passed the bus of its channel did not come, if it is for its reader.
+    fn miss(&mut self) {
+        let heard = self.heard.pop_front();
+        let comes = self.works && self.way == PipeDirection::FromDevice;
+        self.lost += u64::from(comes && heard.is_some_and(|heard| !heard.own));
+    }
+
+    /// Returns the way of a run of blocks that was due at `due`.
+    fn read(
+        &mut self,
+        record: &Record,
+        due: Nanos,
+        (block, count): (u32, u32),
+    ) -> Option<(Nanos, Nanos, Road)> {
+        let asked = found(&mut self.asks, |asked| asked.due == due && asked.heard.is_some())?;
+        let is_it = |carried: &Carried| {
+            carried.what == Content::Run(block, count) && carried.over <= record.put.0
+        };
+        let carried = found(&mut self.carried, is_it)?;
+        let free = std::mem::replace(&mut self.bus_free, record.put.0);
+        let (put, looked) = (record.put, record.looked);
+        let (asked, heard, (taken, reader)) = (asked.put, asked.heard?, record.taken?);
+        let road = Road::FromDisk { asked, heard, free, carried, put, looked, reader };
+        Some((due.min(asked.0), taken, road))
+    }
+
     fn written(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
         let (message, (taken, known)) = record.message.zip(record.taken.zip(record.known))?;
-        let Followed::Packet { digest, .. } = message else { return None };
+        let what = match message {
+            Followed::Packet { digest, .. } => Content::Packet(digest),
+            Followed::Run { block, count, .. } => Content::Run(block, count),
+            Followed::Frame(_) => return None,
+        };
         let is_it = |carried: &Carried| {
-            let within = carried.from >= record.put.0 && carried.over <= known.0;
-            carried.what == Content::Packet(digest) && within
+            carried.what == what && carried.from >= record.put.0 && carried.over <= known.0
         };
         let carried = found(&mut self.carried, is_it)?;
         let from = record.put.0;
@@ -407,12 +505,16 @@ impl Line {
     /// Forgets what is too old to come; the earliest instant that is still of interest.
     pub fn forget(&mut self, now: Nanos) -> Nanos {
         let oldest = Nanos(now.0.saturating_sub(PATIENCE.0));
-        while self.heard.pop_front_if(|heard| heard.time < oldest).is_some() {}
+        while self.heard.front().is_some_and(|heard| heard.time < oldest) {
+            self.miss();
+        }
         while self.carried.pop_front_if(|carried| carried.over < oldest).is_some() {}
+        while self.asks.pop_front_if(|asked| asked.put.0 < oldest).is_some() {}
         while self.acknowledged.pop_front_if(|carried| carried.over < oldest).is_some() {}
         let heard = self.heard.front().map_or(now, |heard| heard.time);
         let put = self.records.front().map_or(now, |record| record.put.0.max(oldest));
-        let oldest = heard.min(put);
+        let due = self.asks.front().map_or(now, |asked| asked.due.max(oldest));
+        let oldest = heard.min(put).min(due);
         self.far.iter().for_each(|far| far.forget(oldest));
         oldest
     }
@@ -423,7 +525,7 @@ impl Line {
 fn acknowledgement(all: &mut VecDeque<Carried>, number: u16, known: Nanos) -> Option<Carried> {
     let is_it = |back: &Carried| match back.what {
         Content::Command(command) => command.transaction == number && back.over <= known,
-        Content::Packet(_) => false,
+        Content::Packet(_) | Content::Run(..) => false,
     };
     found(all, is_it)
 }
@@ -435,7 +537,13 @@ fn rings(system: &System, pipe: &PipeSpec, kind: &Origin) -> Option<[u16; 2]> {
         u16::try_from(place).ok()
     };
     match (pipe.way, kind) {
-        (_, Origin::Source(source, _)) => Some([named(source.pipe.0)?, u16::MAX]),
+        (_, Origin::Source(source, _)) => {
+            let asks = match source.form {
+                MessageForm::Blocks(places) => named(places.returned.0)?,
+                _ => u16::MAX,
+            };
+            Some([named(source.pipe.0)?, asks])
+        }
         (_, Origin::Sink(source)) => {
             let writes = match source.form {
                 MessageForm::Written((writes, _)) => writes,
@@ -458,7 +566,7 @@ fn rings(system: &System, pipe: &PipeSpec, kind: &Origin) -> Option<[u16; 2]> {
 /// interfaces has one.
 fn interrupter(server: &ProcessSpec, interfaces: usize, source: &PipeSource) -> Option<u16> {
     let setting = |name: &str| server.setting(name);
-    let place = homes(&setting).position(|home| home.vcpu == source.home.vcpu)?;
+    let place = homes(&setting).position(|home| source.is_worked_by(home))?;
     // The settings of the description do not say how many interfaces there are.
     u16::try_from(1 + place + interfaces.saturating_sub(1)).ok()
 }
@@ -474,112 +582,6 @@ impl Carried {
 fn found<T>(all: &mut VecDeque<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
     let place = all.iter().position(is_it)?;
     all.drain(..=place).next_back()
-}
-
-fn record(memory: &[u8], place: usize, length: usize) -> Option<&[u8]> {
-    memory.get(RECORDS + place * length..)?.get(..length)
-}
-
-/// Returns the frame of a record from a device.
-fn arrival(memory: &[u8], place: usize, fd: bool) -> Option<AnyFrame> {
-    let (short, long) = (size_of::<ReceivedFrame>(), size_of::<FdReceivedFrame>());
-    let record = record(memory, place, if fd { long } else { short })?;
-    let head = ReceivedFrame {
-        time: u64::from_le_bytes(*record.first_chunk()?),
-        taken: u64::from_le_bytes(*record.get(8..)?.first_chunk()?),
-        data: *record.get(16..)?.first_chunk()?,
-        id: u32::from_le_bytes(*record.get(24..)?.first_chunk()?),
-        code: *record.get(28)?,
-        flags: *record.get(29)?,
-        opened: u16::from_le_bytes(*record.get(30..)?.first_chunk()?),
-        moved: 0,
-        inexact: 0,
-    };
-    if !fd {
-        return head.frame().map(AnyFrame::Classic);
-    }
-    FdReceivedFrame { head, more: *record.get(short..)?.first_chunk()? }.frame()
-}
-
-/// Returns the packet of a record from a source.
-fn packet(memory: &[u8], place: usize) -> Option<Followed> {
-    let record = record(memory, place, size_of::<Packet>())?;
-    let length = u32::from_le_bytes(*record.get(offset_of!(Packet, length)..)?.first_chunk()?);
-    let data = record.get(offset_of!(Packet, data)..)?.get(..length as usize)?;
-    let made = Nanos(u64::from_le_bytes(*record.get(offset_of!(Packet, time)..)?.first_chunk()?));
-    Some(Followed::Packet { made, length, digest: digest(data) })
-}
-
-/// Returns the frame of a record from a network device, if it is of one.
-fn frame(memory: &[u8], place: usize) -> Option<Followed> {
-    let record = record(memory, place, size_of::<News>())?;
-    let half = |at: usize| Some(u32::from_le_bytes(*record.get(at..)?.first_chunk()?));
-    let length = half(offset_of!(News, bytes))?;
-    let made = *record.get(offset_of!(News, time)..)?.first_chunk()?;
-    let digest = frame_digest(made, length as usize);
-    let message = Followed::Packet { made: Nanos(u64::from_le_bytes(made)), length, digest };
-    (half(offset_of!(News, what))? == CAME).then_some(message)
-}
-
-/// Returns the packet of a record to an endpoint.
-fn written(memory: &[u8], place: usize) -> Option<Followed> {
-    let record = record(memory, place, size_of::<PacketWrite>())?;
-    let length = u32::from_le_bytes(*record.get(offset_of!(PacketWrite, length)..)?.first_chunk()?);
-    let data = record.get(offset_of!(PacketWrite, data)..)?.get(..length as usize)?;
-    let made = Nanos(u64::from_le_bytes(*record.first_chunk()?));
-    Some(Followed::Packet { made, length, digest: digest(data) })
-}
-
-/// Returns the frame of a record to a network device, if it is of one.
-fn sent_frame(memory: &[u8], place: usize) -> Option<Followed> {
-    let record = record(memory, place, size_of::<Ask>())?;
-    let half = |at: usize| Some(u16::from_le_bytes(*record.get(at..)?.first_chunk()?));
-    let bytes = half(offset_of!(Ask, bytes))?;
-    let made = u64::from_le_bytes(*record.get(offset_of!(Ask, written)..)?.first_chunk()?);
-    let (made, digest) = (Nanos(made), length_digest(bytes.into()));
-    let message = Followed::Packet { made, length: bytes.into(), digest };
-    (half(offset_of!(Ask, what))? == SEND).then_some(message)
-}
-
-/// Returns which message an answer of a sink is to, by the time at which it was written, and its
-/// status.
-fn answer(memory: &[u8], sink: &PipeSource, number: u64) -> Option<(Nanos, u32)> {
-    let place = (number % sink.attributes.slots as u64) as usize;
-    let is_frame = matches!(sink.form, MessageForm::SentFrame(_));
-    let (length, written, status) = match is_frame {
-        true => (size_of::<News>(), offset_of!(News, time), offset_of!(News, status)),
-        false => (size_of::<PacketAnswer>(), 0, offset_of!(PacketAnswer, status)),
-    };
-    let record = record(memory, place, length)?;
-    let half = |at: usize| Some(u32::from_le_bytes(*record.get(at..)?.first_chunk()?));
-    let time = u64::from_le_bytes(*record.get(written..)?.first_chunk()?);
-    let is_answer = !is_frame || half(offset_of!(News, what))? == BACK;
-    is_answer.then_some((Nanos(time), half(status)?))
-}
-
-/// Returns the frame of a record to a device.
-fn departure(memory: &[u8], place: usize, fd: bool) -> Option<AnyFrame> {
-    let (short, long) = (size_of::<Departure>(), size_of::<FdDeparture>());
-    let record = record(memory, place, if fd { long } else { short })?;
-    let head = Departure {
-        data: *record.first_chunk()?,
-        id: u32::from_le_bytes(*record.get(8..)?.first_chunk()?),
-        code: *record.get(12)?,
-        flags: *record.get(13)?,
-        spare: 0,
-        written: 0,
-    };
-    if !fd {
-        return head.frame().map(AnyFrame::Classic);
-    }
-    FdDeparture { head, more: *record.get(short..)?.first_chunk()? }.frame()
-}
-
-/// Returns how many messages are through, by the last of so many reports.
-fn through(memory: &[u8], reports: u64) -> Option<u64> {
-    let place = (reports.checked_sub(1)? % REPORTS) as usize;
-    let report = record(memory, place, REPORT)?;
-    Some(u64::from_le_bytes(*report.get(THROUGH..)?.first_chunk()?))
 }
 
 #[cfg(test)]

@@ -8,8 +8,10 @@
 //! frame finds it again.
 
 mod beyond;
+mod disk;
 mod life;
 mod line;
+mod records;
 mod seen;
 mod tell;
 mod wire;
@@ -118,7 +120,7 @@ impl Messages {
         let lines: Vec<Option<Line>> = (0..system.pipes.len()).map(line).collect();
         let sources = |tap: usize| {
             let own = lines.iter().flatten().filter(move |line| line.tap == tap);
-            own.filter_map(Line::source).collect()
+            own.flat_map(Line::sources).collect()
         };
         let wires =
             (0..sights.taps.len()).map(|tap| ObservedController::new(sources(tap))).collect();
@@ -179,8 +181,9 @@ impl Messages {
         let truth = |(line, seen): (&Option<Line>, &Seen)| {
             let longest = seen.worst.as_ref().map_or(Nanos::ZERO, Life::latency);
             let (messages, longest_ns) = (seen.messages, longest.0);
-            let waiting_ns = line.as_ref()?.waiting(now).0;
-            Some(Truth { messages, longest_ns, waiting_ns })
+            let line = line.as_ref()?;
+            let (waiting_ns, lost) = (line.waiting(now).0, line.lost);
+            Some(Truth { messages, longest_ns, waiting_ns, lost })
         };
         self.lines.iter().zip(&self.lives.seen).map(truth).collect()
     }

@@ -42,17 +42,16 @@ impl Seen {
     /// Adds one more message, and returns whether no other took so long.
     pub fn note(&mut self, journey: &Journey, parts: &[JourneyPart]) -> bool {
         self.messages += 1;
-        let mut stages = [Longest::default(); What::ALL.len()];
+        let mut within = [Nanos::ZERO; What::ALL.len()];
         for part in parts {
-            let stage = &mut stages[part.stage as usize];
-            stage.within += part.to - part.from;
-            stage.by_end = part.to - journey.from;
+            within[part.stage as usize] += part.to - part.from;
         }
         let mut by_end = Nanos::ZERO;
-        for (longest, stage) in self.stages.iter_mut().zip(stages) {
-            // A message has left a stage when it has left all before it, too.
-            by_end = by_end.max(stage.by_end);
-            longest.within = longest.within.max(stage.within);
+        for (longest, within) in self.stages.iter_mut().zip(within) {
+            // A command of a disk is on the bus and in the disk by turns, so a stage counts until
+            // its end without the stages behind it.
+            by_end += within;
+            longest.within = longest.within.max(within);
             longest.by_end = longest.by_end.max(by_end);
         }
         let took = journey.to - journey.from;

@@ -1,6 +1,6 @@
 //! The life of a message in words.
 
-use super::life::{During, Life, StageSpan};
+use super::life::{During, Followed, Life, StageSpan};
 use super::wire::Waits;
 use crate::names::Names;
 use crate::simulate::explain::{Cast, doing, shown, standing, sums};
@@ -21,8 +21,11 @@ pub type Called<'a> = (&'a Cast, &'a Names);
 pub fn render<'a>(life: &Life, pipe: &str, called: impl Fn(Option<usize>) -> Called<'a>) -> String {
     let words = |item: &StageSpan| words(item, called(life.part(item.stage)));
     let promised = life.bound.map(|bound| format!(" (at most {} promised)", shown(bound)));
-    let (begun, ended) =
-        if life.to_device { ("written", "known to be through") } else { ("in the device", "read") };
+    let (begun, ended) = match (life.to_device, life.message) {
+        (true, _) => ("written", "known to be through"),
+        (false, Followed::Run { .. }) => ("due", "read"),
+        (false, _) => ("in the device", "read"),
+    };
     let mut text = format!(
         "message {} of {pipe}, {}: {begun} at {}, {ended} {} later{}\n\n",
         life.number,

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
 
 /// A device's slot and an endpoint's address.
-type Place = (u8, u8);
+pub(super) type Place = (u8, u8);
 
 /// The content of a transfer, or a part of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +22,8 @@ pub enum Content {
     Command(Passing),
     /// A packet of a source or to a sink, as the digest of its bytes.
     Packet(u64),
+    /// A command of a disk with its data: the first block, and how many.
+    Run(u32, u32),
 }
 
 /// A message, or news of one, in a transfer.
@@ -57,10 +59,10 @@ const SLOT: u64 = 125_000;
 
 /// A stream of commands, and the packets in which its bytes came.
 #[derive(Default)]
-struct Flow {
+pub(super) struct Flow {
     stream: CommandStream,
     /// Bytes left, first instant, last instant.
-    parts: VecDeque<(usize, Nanos, Nanos)>,
+    pub parts: VecDeque<(usize, Nanos, Nanos)>,
 }
 
 /// A controller, as it is seen from outside.
@@ -75,9 +77,11 @@ pub struct ObservedController {
     open: BTreeMap<Place, VecDeque<BusPacket>>,
     /// The contents of transfers to devices that have not ended.
     orders: BTreeMap<Place, VecDeque<Vec<u8>>>,
-    flows: BTreeMap<Place, Flow>,
+    pub(super) flows: BTreeMap<Place, Flow>,
     interrupts: VecDeque<InterruptMessage>,
-    carried: Vec<Carried>,
+    pub(super) carried: Vec<Carried>,
+    /// The command that the disk in a slot is at: its blocks, and when its first packet began.
+    pub(super) commands: BTreeMap<u8, ((u32, u32), Nanos)>,
     /// Interrupters of sources and sinks, and whether transfers come from the device: each of these
     /// is a message.
     sources: BTreeMap<Told, Apart>,
@@ -94,9 +98,11 @@ pub enum Apart {
     Time(usize),
     /// Their length and their order tell them apart.
     Length,
+    /// Each is a command of a disk, its data and its status.
+    Blocks,
 }
 
-fn span(packet: &BusPacket) -> (Nanos, Nanos) {
+pub(super) fn span(packet: &BusPacket) -> (Nanos, Nanos) {
     // A packet begins in the middle of a nanosecond of the host's clock, and is noticed at its end.
     let floor = |time: Picos| Nanos(time.0 / 1_000);
     (floor(packet.start), packet.end.nanos())
@@ -131,7 +137,7 @@ impl Apart {
                 let time = data.get(stamp..).and_then(|rest| rest.first_chunk());
                 time.map_or_else(|| digest(data), |time| frame_digest(*time, data.len()))
             }
-            Apart::Length => length_digest(data.len()),
+            Apart::Length | Apart::Blocks => length_digest(data.len()),
         }
     }
 }
@@ -199,6 +205,9 @@ impl ObservedController {
             // The device does not have it.
             flow.parts.clear();
             return;
+        }
+        if source == Some(Apart::Blocks) {
+            return self.commanded(place, transfer, data);
         }
         let whole = match source {
             Some(apart) => Some(Content::Packet(apart.number(data))),
@@ -292,7 +301,7 @@ impl ObservedController {
     }
 
     /// Returns the packets of the bus on which those of an endpoint are.
-    fn on_its_bus(&self, place: Place) -> Option<&VecDeque<BusPacket>> {
+    pub(super) fn on_its_bus(&self, place: Place) -> Option<&VecDeque<BusPacket>> {
         self.packets.get(self.buses.get(&place)?)
     }
 
@@ -309,7 +318,7 @@ impl ObservedController {
 }
 
 /// Returns those of things that follow each other which are under way between two instants.
-fn within<T>(
+pub(super) fn within<T>(
     all: &VecDeque<T>,
     span: impl Fn(&T) -> (Nanos, Nanos),
     from: Nanos,
@@ -339,7 +348,7 @@ const fn told(transfer: &TransferRecord) -> Told {
 }
 
 /// Returns whether packets of this kind of endpoint can carry messages of pipes.
-fn is_carrier(kind: EndpointKind) -> bool {
+pub(super) fn is_carrier(kind: EndpointKind) -> bool {
     !matches!(kind, EndpointKind::Control) && !kind.is_isochronous()
 }
 

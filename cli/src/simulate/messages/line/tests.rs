@@ -1,8 +1,11 @@
 //! Packets with their answers, and acknowledgements.
 
+use super::super::records::RECORDS;
 use super::*;
-use diapason_contract::network::{BEGIN, SINK, STATE};
-use diapason_contract::sink::FAILED;
+use diapason_contract::disk;
+use diapason_contract::network::{Ask, BACK, BEGIN, News, SEND, SINK, STATE};
+use diapason_contract::sink::{FAILED, PacketAnswer};
+use std::mem::offset_of;
 
 /// Returns the pipe of an endpoint with packets that were written at these times.
 fn written(times: &[u64]) -> Line {
@@ -14,6 +17,7 @@ fn written(times: &[u64]) -> Line {
         taken: Some((Nanos(*time), by.1)),
         looked: Nanos::ZERO,
         known: None,
+        tells_loss: false,
     };
     Line {
         way: PipeDirection::ToDevice,
@@ -28,11 +32,14 @@ fn written(times: &[u64]) -> Line {
         heard: VecDeque::new(),
         carried: VecDeque::new(),
         acknowledged: VecDeque::new(),
+        asks: VecDeque::new(),
         records: (1..).zip(times).map(packet).collect(),
         bus_free: Nanos::ZERO,
         ring_free: Nanos::ZERO,
         segments: [0; 2],
         clock: OwnClock::default(),
+        works: false,
+        lost: 0,
         far: None,
     }
 }
@@ -60,6 +67,7 @@ fn a_packet_is_known_by_its_own_answer_and_lost_without_one() {
     let known: Vec<(u64, bool)> =
         line.records.iter().map(|record| (record.number, record.known.is_some())).collect();
     assert_eq!(known, [(2, true), (4, true), (5, false)]);
+    assert_eq!(line.lost, 1);
     assert_eq!(line.waiting(Nanos(100)), Nanos(60), "the last one was not answered");
 }
 
@@ -78,6 +86,18 @@ fn an_acknowledgement_that_comes_too_late_is_of_another_message() {
     assert_eq!(taken(7, 10).map(|back| back.over), Some(Nanos(10)));
     assert_eq!(taken(7, 25).map(|back| back.over), None);
     assert_eq!(taken(8, 25).map(|back| back.over), Some(Nanos(20)));
+}
+
+/// Until the device has come, an answer that it is gone is no loss.
+#[test]
+fn a_packet_that_finds_no_device_is_lost_if_there_was_one() {
+    let mut line = written(&[10, 20, 30, 40]);
+    let told = (Nanos(50), ThreadId::new(1));
+    let memory = answers(&[(10, GONE), (20, DONE), (30, GONE), (40, FAILED)]);
+    for (answers, lost) in [(1, 0), (2, 0), (3, 1), (4, 2)] {
+        line.changed(2, told, (answers - 1, answers), &memory);
+        assert_eq!(line.lost, lost);
+    }
 }
 
 /// Returns the memory of a pipe with records of so many bytes, which have these fields: where each
@@ -114,4 +134,66 @@ fn a_frame_is_known_by_its_own_answer_and_other_news_answer_nothing() {
     assert!(!known(&line));
     line.changed(2, by, (2, 3), &told);
     assert!(known(&line));
+}
+
+/// The answer to a run of blocks says which ask it is to, and so when the run was due.
+#[test]
+fn a_run_of_blocks_begins_when_it_was_due() {
+    let mut line = Line {
+        way: PipeDirection::FromDevice,
+        kind: Origin::Source(&disk::SOURCE, 0),
+        ..written(&[])
+    };
+    let (reader, server) = (ThreadId::new(0), ThreadId::new(1));
+    let ask = |what: u32, block: u64, due| {
+        use disk::Ask;
+        let (at, count) = (offset_of!(Ask, due), offset_of!(Ask, count));
+        [(0, 4, what.into()), (offset_of!(Ask, block), 4, block), (count, 4, 8), (at, 8, due)]
+    };
+    let asks = [ask(disk::SIZE, 0, 5), ask(READ, 64, 10), ask(READ, 72, 20)];
+    line.changed(2, (Nanos(12), reader), (0, 2), &memory(size_of::<disk::Ask>(), &asks));
+    line.changed(3, (Nanos(14), server), (0, 2), &[]);
+    let told = |asks: &[[(usize, usize, u64); 4]]| {
+        let behind = offset_of!(disk::DiskAnswer, ask);
+        let all: Vec<_> =
+            asks.iter().map(|ask| ask.map(|(at, n, v)| (behind + at, n, v))).collect();
+        memory(size_of::<disk::DiskAnswer>(), &all)
+    };
+    let carried = |block, over| {
+        let over = Nanos(over);
+        let what = Content::Run(block, 8);
+        Carried { what, place: (1, 0x81), from: Nanos(15), to: over, over, vector: 1 }
+    };
+    line.passed(0, carried(64, 30));
+    line.changed(0, (Nanos(33), server), (0, 2), &told(&asks[..2]));
+    line.changed(1, (Nanos(40), reader), (0, 2), &[]);
+    let journey = line.next(0).expect("the run has arrived");
+    assert_eq!((journey.number, journey.from, journey.to), (2, Nanos(10), Nanos(40)));
+    let Road::FromDisk { asked, heard, free, put, .. } = journey.road else { panic!("no disk") };
+    assert_eq!([asked.0, heard.0, free, put.0], [12, 14, 0, 33].map(Nanos));
+    assert!(line.next(0).is_none());
+    // The next one waits for the command before it.
+    line.changed(2, (Nanos(22), reader), (2, 3), &memory(size_of::<disk::Ask>(), &asks));
+    line.changed(3, (Nanos(34), server), (2, 3), &[]);
+    line.passed(0, carried(72, 50));
+    line.changed(0, (Nanos(52), server), (2, 3), &told(&asks));
+    line.changed(1, (Nanos(60), reader), (2, 3), &[]);
+    let journey = line.next(0).expect("the next run has arrived");
+    let Road::FromDisk { free, .. } = journey.road else { panic!("no disk") };
+    assert_eq!((journey.from, free), (Nanos(20), Nanos(33)));
+}
+
+/// An ask for the size of the disk writes nothing, and its answer is to nothing.
+#[test]
+fn the_answer_to_a_written_run_is_known_by_its_time() {
+    let mut line = Line { kind: Origin::Sink(&disk::SOURCE), ..written(&[]) };
+    let by = (Nanos(12), ThreadId::new(0));
+    let run = |what: u32, due: u64| [(0, 4, what.into()), (offset_of!(disk::Ask, due), 8, due)];
+    let asks = [run(disk::SIZE, 5), run(WRITE, 10)];
+    line.changed(0, by, (0, 2), &memory(size_of::<disk::Ask>(), &asks));
+    assert_eq!(line.records.iter().map(|record| record.number).collect::<Vec<_>>(), [2]);
+    let behind = offset_of!(disk::DiskAnswer, ask);
+    let all = asks.map(|ask| ask.map(|(at, bytes, value)| (behind + at, bytes, value)));
+    line.changed(2, by, (0, 2), &memory(size_of::<disk::DiskAnswer>(), &all));
+    assert!(line.records.front().is_some_and(|record| record.known.is_some()));
 }
