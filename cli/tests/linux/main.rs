@@ -23,7 +23,7 @@ const PROGRAM: GuestProgram = GuestProgram {
     name: "cable",
     source: include_str!("cable.c"),
     drivers: Drivers::Cable,
-    tool: None,
+    tools: None,
 };
 /// A host whose program sends messages and answers others.
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/links/peer.toml");

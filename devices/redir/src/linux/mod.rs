@@ -51,18 +51,19 @@ pub struct GuestProgram {
     pub source: &'static str,
     /// The drivers that it has besides those of the controller.
     pub drivers: Drivers,
-    /// A program of Debian's that it may become, if any.
-    pub tool: Option<GuestTool>,
+    /// Programs of Debian's that it may run, if any.
+    pub tools: Option<GuestTools>,
 }
 
-/// A program of a Debian package, as it is, with a file that it reads. Both are in the root folder.
+/// Programs of a Debian package, as they are, with a file that they read. All are in the root
+/// folder.
 #[derive(Clone, Copy, Debug)]
-pub struct GuestTool {
+pub struct GuestTools {
     pub package: &'static str,
-    /// The path of the program in the package.
-    pub program: &'static str,
-    /// Name and text of its file.
-    pub settings: (&'static str, &'static str),
+    /// The paths of the programs in the package.
+    pub programs: &'static [&'static str],
+    /// Name and text of the file, if there is one.
+    pub settings: Option<(&'static str, &'static str)>,
 }
 
 /// The parts that boot.
@@ -100,8 +101,8 @@ impl Guest {
         let init = compile(cache, program)?;
         let initramfs = cache.join(format!("{}.cpio", program.name));
         let mut archive = file_system(&init, &modules, program.drivers)?;
-        if let Some(tool) = program.tool {
-            add_tool(&mut archive, cache, tool)?;
+        if let Some(tools) = program.tools {
+            add_tools(&mut archive, cache, tools)?;
         }
         write(&initramfs, &archive.finish())?;
         let firmware = firmware::without_patience(cache)
@@ -162,10 +163,16 @@ fn file_system(init: &Path, modules: &Path, drivers: Drivers) -> Result<Archive,
     Ok(archive)
 }
 
-/// Adds a tool, its libraries, and the folders that it writes to.
-fn add_tool(archive: &mut Archive, cache: &Path, tool: GuestTool) -> Result<(), String> {
-    let (program, libraries) = package::program(cache, tool.package, tool.program)?;
-    let mut folders = BTreeSet::from(["var/run", "var", "tmp"].map(PathBuf::from));
+/// Adds tools, their libraries, and the folders that they use.
+fn add_tools(archive: &mut Archive, cache: &Path, tools: GuestTools) -> Result<(), String> {
+    let package = package::contents(cache, tools.package)?;
+    let mut folders = BTreeSet::from(["var/run", "var", "tmp", "proc"].map(PathBuf::from));
+    let (mut programs, mut libraries) = (Vec::new(), BTreeSet::new());
+    for path in tools.programs {
+        let program = package.join(path);
+        libraries.extend(package::libraries(&program)?);
+        programs.push((path.rsplit('/').next().unwrap_or(path), program));
+    }
     for library in &libraries {
         let own = library.ancestors().skip(1).filter_map(|it| it.strip_prefix("/").ok());
         folders.extend(own.filter(|it| !it.as_os_str().is_empty()).map(PathBuf::from));
@@ -176,10 +183,12 @@ fn add_tool(archive: &mut Archive, cache: &Path, tool: GuestTool) -> Result<(), 
         let name = library.to_string_lossy();
         archive.add(name.trim_start_matches('/'), Kind::Program, &read(library)?);
     }
-    let name = tool.program.rsplit('/').next().unwrap_or(tool.program);
-    archive.add(name, Kind::Program, &read(&program)?);
-    let (name, text) = tool.settings;
-    archive.add(name, Kind::Plain, text.as_bytes());
+    for (name, program) in programs {
+        archive.add(name, Kind::Program, &read(&program)?);
+    }
+    if let Some((name, text)) = tools.settings {
+        archive.add(name, Kind::Plain, text.as_bytes());
+    }
     Ok(())
 }
 

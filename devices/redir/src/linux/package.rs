@@ -24,6 +24,15 @@ const CABLE: [&str; 3] =
     ["drivers/net/mii.ko", "drivers/net/usb/usbnet.ko", "drivers/net/usb/plusb.ko"];
 
 const ETHERNET: &str = "drivers/net/ethernet/intel/e1000e/e1000e.ko";
+/// Modules of virtual networks, and of the shaper.
+const SHAPER: [&str; 6] = [
+    "net/llc/llc.ko",
+    "net/802/stp.ko",
+    "net/802/garp.ko",
+    "net/802/mrp.ko",
+    "net/8021q/8021q.ko",
+    "net/sched/sch_taprio.ko",
+];
 
 /// The drivers that a guest has besides those of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,10 +45,13 @@ pub enum Drivers {
     Cable,
     /// The driver of an adapter for Ethernet.
     Ethernet,
+    /// The drivers of an adapter for Ethernet, of virtual networks, and of a time-aware shaper.
+    Shaper,
 }
 
 impl Drivers {
-    const ALL: [Drivers; 4] = [Drivers::Kvaser, Drivers::GsUsb, Drivers::Cable, Drivers::Ethernet];
+    const ALL: [Drivers; 5] =
+        [Drivers::Kvaser, Drivers::GsUsb, Drivers::Cable, Drivers::Ethernet, Drivers::Shaper];
 
     /// Returns the modules that a guest needs.
     pub fn modules(self) -> Vec<&'static str> {
@@ -48,6 +60,7 @@ impl Drivers {
             Drivers::GsUsb => [&CAN[..], &[GS_USB]].concat(),
             Drivers::Cable => CABLE.to_vec(),
             Drivers::Ethernet => vec![ETHERNET],
+            Drivers::Shaper => [&[ETHERNET], &SHAPER[..]].concat(),
         };
         [&CONTROLLER, &own[..]].concat()
     }
@@ -116,9 +129,8 @@ pub fn unpack(package: &Path, release: &str, folder: &Path) -> Result<(), String
     fs::rename(half, folder).map_err(|error| format!("cannot rename: {error}"))
 }
 
-/// Returns a program of a package, downloaded into the cache if it is not there, and the libraries
-/// of this computer that it needs.
-pub fn program(cache: &Path, package: &str, path: &str) -> Result<(PathBuf, Vec<PathBuf>), String> {
+/// Returns a folder with the files of a package, downloaded into the cache if it is not there.
+pub fn contents(cache: &Path, package: &str) -> Result<PathBuf, String> {
     let begin = format!("{package}_");
     if newest_in(cache, &begin).is_none() {
         run(Command::new("apt-get").current_dir(cache).args(["download", package]))?;
@@ -126,11 +138,17 @@ pub fn program(cache: &Path, package: &str, path: &str) -> Result<(PathBuf, Vec<
     let file = newest_in(cache, &begin).ok_or("apt-get downloaded nothing")?;
     let folder = cache.join(package);
     run(Command::new("dpkg-deb").arg("-x").arg(file).arg(&folder))?;
-    let program = folder.join(path);
-    let needs = run(Command::new("ldd").arg(&program))?;
+    Ok(folder)
+}
+
+/// Returns the libraries of this computer that a program needs.
+pub fn libraries(program: &Path) -> Result<Vec<PathBuf>, String> {
+    let needs = run(Command::new("ldd").arg(program))?;
+    if let Some(missing) = needs.lines().find(|line| line.contains("not found")) {
+        return Err(format!("{} needs a library: {}", program.display(), missing.trim()));
+    }
     let words = needs.split_whitespace().filter(|word| word.starts_with('/'));
-    let libraries = words.map(PathBuf::from).collect();
-    Ok((program, libraries))
+    Ok(words.map(PathBuf::from).collect())
 }
 
 /// Runs a command to its end; returns what it said.

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// Returns the program of a guest with these drivers.
 fn program(drivers: Drivers) -> GuestProgram {
-    GuestProgram { name: "exchange", source: include_str!("init.c"), drivers, tool: None }
+    GuestProgram { name: "exchange", source: include_str!("init.c"), drivers, tools: None }
 }
 
 /// Wall time without a sign of life after which a run is given up.

@@ -7,7 +7,7 @@
 use diapason_abi::Nanos;
 use diapason_devices::UsbDevice;
 use diapason_gptp::{GptpOutgoing, Grandmaster, HEAD, SyncBase, SyncTerms, TimeNode, identity_of};
-use diapason_redir::linux::{Drivers, Guest, GuestProgram, GuestTool};
+use diapason_redir::linux::{Drivers, Guest, GuestProgram, GuestTools};
 use diapason_redir::{AdapterFrame, DeviceServer, Emulator, RunPlan, Wires};
 use std::collections::VecDeque;
 use std::io::Write;
@@ -19,10 +19,10 @@ const PROGRAM: GuestProgram = GuestProgram {
     name: "ptp4l",
     source: include_str!("init.c"),
     drivers: Drivers::Ethernet,
-    tool: Some(GuestTool {
+    tools: Some(GuestTools {
         package: "linuxptp",
-        program: "usr/sbin/ptp4l",
-        settings: ("ptp4l.cfg", include_str!("ptp4l.cfg")),
+        programs: &["usr/sbin/ptp4l"],
+        settings: Some(("ptp4l.cfg", include_str!("ptp4l.cfg"))),
     }),
 };
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];

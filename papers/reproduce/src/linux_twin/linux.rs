@@ -13,7 +13,7 @@ const PROGRAM: GuestProgram = GuestProgram {
     name: "twin",
     source: include_str!("twin.c"),
     drivers: Drivers::Kvaser,
-    tool: None,
+    tools: None,
 };
 /// The guest reports after the window.
 const REPORT: Nanos = Nanos::from_millis(1_000);
