@@ -218,6 +218,27 @@ impl Session {
     /// Returns the assumptions of the analysis that a run of this system contradicts.
     #[must_use]
     pub fn alarms(&self, run: &FinishedRun) -> Vec<RaisedAlarm> {
+        let mut alarms = self.raised(run);
+        alarms.retain(|alarm| !self.is_of_emulator(alarm));
+        alarms
+    }
+
+    /// Returns whether an alarm is about the machine and not about the system.
+    fn is_of_emulator(&self, alarm: &RaisedAlarm) -> bool {
+        let is_card = |device: &u16| {
+            let mut adapters = self.system.adapters.iter();
+            adapters.any(|adapter| adapter.card() == Some(usize::from(*device)))
+        };
+        let mut devices = self.system.devices.iter().enumerate();
+        self.unspaced
+            && alarm.name == "interrupt-distance"
+            && devices.any(|(number, device)| {
+                matches!(&device.location, Location::Message { of, .. } if is_card(of))
+                    && self.names.device(number as u64) == alarm.of
+            })
+    }
+
+    fn raised(&self, run: &FinishedRun) -> Vec<RaisedAlarm> {
         if self.untimed {
             return Vec::new();
         }
@@ -251,17 +272,6 @@ impl Session {
             socket.patience_ns = socket.patience_ns.max(begins);
         }
         assumptions.slack_ns = self.slice.0 * stops;
-        if self.unspaced {
-            let cards: Vec<usize> =
-                self.system.adapters.iter().filter_map(|adapter| adapter.card()).collect();
-            for (number, device) in self.system.devices.iter().enumerate() {
-                if let Location::Message { of, .. } = device.location
-                    && cards.contains(&usize::from(of))
-                {
-                    assumptions.forget_interval(number);
-                }
-            }
-        }
         assumptions
     }
 
@@ -278,7 +288,9 @@ impl Session {
         let times = "times: the processors of QEMU run in the time of this computer";
         let times = self.untimed.then(|| times.to_owned());
         let unseen = self.unseen.iter().cloned().chain(times);
-        early.into_iter().chain(clients).chain(unseen).chain(parts).collect()
+        let near = self.raised(run).into_iter().filter(|alarm| self.is_of_emulator(alarm));
+        let near = near.map(|alarm| format!("{}, as QEMU's adapter did not keep it", alarm.text));
+        early.into_iter().chain(clients).chain(unseen).chain(near).chain(parts).collect()
     }
 
     /// Returns whether the description promises nothing that a run could break: no thread had a

@@ -70,13 +70,6 @@ impl Assumptions {
         }
     }
 
-    /// Assumes nothing about when a device interrupts.
-    pub fn forget_interval(&mut self, device: usize) {
-        if let Some(interval) = self.of.intervals.get_mut(device) {
-            *interval = None;
-        }
-    }
-
     /// Returns whether there are none about anything but the kernel, VCPUs and devices.
     #[must_use]
     pub fn are_only_of_the_kernel(&self) -> bool {

@@ -25,8 +25,7 @@ use crate::workspace::Workspace;
 use diapason_abi::Nanos;
 use diapason_contract::settings::{LINKS, PROGRAM};
 use diapason_system::{
-    EthernetAdapter, Flow, FlowHop, FlowWay, Hosts, HostsPlace, RunOptions, Socket, System,
-    UsbPlug, WireEnd,
+    Flow, FlowHop, FlowWay, Hosts, HostsPlace, RunOptions, Socket, System, UsbPlug, WireEnd,
 };
 pub use machines::{HostRuns, boot};
 
@@ -244,11 +243,5 @@ impl Judgeable {
         };
         session.unseen.extend(own.map(of));
         session.unspaced = true;
-        let adapters = session.system.adapters.iter().filter(|it| it.card().is_some());
-        let of = |adapter: &EthernetAdapter| {
-            let name = adapter.name();
-            format!("the distance of the interrupts of {name}: QEMU's adapter does not keep it")
-        };
-        session.unseen.extend(adapters.map(of));
     }
 }
