@@ -114,7 +114,14 @@ fn hosts_that_qemu_cannot_boot_are_refused() {
     let alone = list("alone.toml", alone);
     let says = ["does not keep step", "acts in the computer's own time", "alone.toml:5:8"];
     refused(&["run", alone.to_str().unwrap()], &says);
-    for path in [many, alone] {
+    let system = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n[[device]]\n\
+                  name = \"nic0\"\npci = \"020000\"\ninstance = 16\nsize = \"128K\"\n";
+    let last = list("last.toml", system.into());
+    let text = format!("[[host]]\nname = \"a\"\nsystem = {:?}\n", last.to_str().unwrap());
+    let crowded = list("crowded.toml", text);
+    let says = ["`a` needs a machine with 17 adapters", "crowded.toml:2:8", "lower the `instance`"];
+    refused(&["run", crowded.to_str().unwrap()], &says);
+    for path in [many, alone, last, crowded] {
         std::fs::remove_file(path).unwrap();
     }
 }

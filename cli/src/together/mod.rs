@@ -18,12 +18,14 @@ use crate::outcome::NetworkRow;
 use crate::output::tell;
 use crate::plan::{NetworkPlan, cleared_network};
 use crate::plugged::{self, PORTS_MAX};
+use crate::qemu;
 use crate::session::Session;
 use crate::several::{AllParts, Several, live_parts, refuse_format, report};
 use crate::tools::QEMU;
 use crate::workspace::Workspace;
 use diapason_abi::Nanos;
 use diapason_contract::settings::{LINKS, PROGRAM};
+use diapason_redir::WIRES_MAX;
 use diapason_system::{
     Flow, FlowHop, FlowWay, Hosts, HostsPlace, RunOptions, Socket, System, UsbPlug, WireEnd,
 };
@@ -162,6 +164,13 @@ fn check(list: &Hosts) -> Result<(), Failure> {
             let note = "QEMU's cores run in the computer's own time, and do not keep step";
             let help = "start the list with `diapason sim`";
             return wrong(HostsPlace::Host(number), [&title, note, help]);
+        }
+        let adapters = qemu::adapters(&host.system);
+        if adapters > WIRES_MAX {
+            let title = format!("`{}` needs a machine with {adapters} adapters", host.name);
+            let note = format!("a host of a list has {WIRES_MAX} at most in QEMU");
+            let help = "lower the `instance` of its devices, or run this host alone";
+            return wrong(HostsPlace::Host(number), [&title, &note, help]);
         }
         let acts_alone = |plug: &&UsbPlug| plug.only_in_qemu();
         if let Some(plug) = host.system.usb.iter().find(acts_alone) {

@@ -18,5 +18,5 @@ pub use emulator::Emulator;
 pub use redirected::{Journal, PacketDirection, Redirected, Spoken, Trouble};
 pub use server::{
     AdapterFrame, CONTROLLER, DeviceServer, NoWires, RunEnding, RunError, RunPlan, RunReport, Stop,
-    Wires,
+    WIRES_MAX, Wires,
 };

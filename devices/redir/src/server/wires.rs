@@ -8,6 +8,9 @@
 
 use diapason_abi::Nanos;
 
+/// Most adapters of a guest: `plugin/clock.c` has the same number.
+pub const WIRES_MAX: usize = 16;
+
 /// A frame that leaves an adapter of a guest, or comes to one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdapterFrame {
