@@ -17,6 +17,6 @@ mod server;
 pub use emulator::Emulator;
 pub use redirected::{Journal, PacketDirection, Redirected, Spoken, Trouble};
 pub use server::{
-    AdapterFrame, CONTROLLER, DeviceServer, NoWires, RunEnding, RunError, RunPlan, RunReport, Stop,
+    AdapterFrame, CONTROLLER, DeviceServer, RunEnding, RunError, RunPlan, RunReport, Stop,
     WIRES_MAX, Wires,
 };

@@ -24,7 +24,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-pub use wires::{AdapterFrame, NoWires, WIRES_MAX, Wires};
+use wires::NoWires;
+pub use wires::{AdapterFrame, WIRES_MAX, Wires};
 
 /// Most devices: QEMU's controller has fifteen ports for each of USB 2 and USB 3.
 const DEVICES_MAX: usize = 14;

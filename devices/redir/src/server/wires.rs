@@ -30,8 +30,8 @@ pub trait Wires {
     fn came(&mut self, guest: usize, now: Nanos) -> Vec<AdapterFrame>;
 }
 
-/// No adapter has a wire.
-pub struct NoWires;
+/// The network of guests whose adapters have no wire.
+pub(super) struct NoWires;
 
 impl Wires for NoWires {
     fn sent(&mut self, _: usize, _: &AdapterFrame) {}

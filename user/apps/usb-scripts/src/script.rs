@@ -47,7 +47,7 @@ pub(crate) struct Script<'a> {
 }
 
 impl Script<'_> {
-    /// Does all steps.
+    /// Does its steps, each with transfers that are settled before the next one.
     ///
     /// # Errors
     /// The controller's message is gone.
