@@ -14,7 +14,6 @@ use diapason_devices::bridge::slow_bridge;
 use diapason_redir::linux::{Drivers, Guest, GuestProgram};
 use diapason_redir::{DeviceServer, Emulator, RunPlan, RunReport};
 use diapason_system::RunOptions;
-use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -50,13 +49,7 @@ struct Run {
 #[ignore = "boots Linux twice: some minutes, and a download"]
 fn messages_go_both_ways_between_a_host_and_linux() {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linux");
-    let guest = match Guest::prepare(&cache, PROGRAM) {
-        Ok(guest) => guest,
-        Err(why) => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED, NOTHING WAS TESTED: {why}");
-            return;
-        }
-    };
+    let Some(guest) = Guest::prepare_or_say(&cache, PROGRAM) else { return };
     let session = session();
     let first = run(&session, &guest);
     println!("{first:#?}");

@@ -5,15 +5,12 @@
 //! `cargo test -p diapason --test taprio -- --ignored --nocapture`
 
 use diapason_abi::Nanos;
-use diapason_devices::UsbDevice;
 use diapason_devices::faulty::OwnClock;
 use diapason_redir::linux::{Drivers, Guest, GuestProgram, GuestTools};
-use diapason_redir::{AdapterFrame, DeviceServer, Emulator, RunPlan, Wires};
+use diapason_redir::{AdapterFrame, RunPlan, Wires};
 use diapason_sim::{EthernetJack, EthernetNetwork, EthernetPlug, SwitchSpec};
 use diapason_tsn::{CLASSES, GateEntry, GateList, LinkRate, Shaping};
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 const PROGRAM: GuestProgram = GuestProgram {
@@ -26,7 +23,6 @@ const PROGRAM: GuestProgram = GuestProgram {
         settings: None,
     }),
 };
-const LINUX: &str = "52:54:00:00:00:02";
 const RECEIVER: [u8; 6] = [2, 0, 0, 0, 0, 9];
 /// Frames of each priority.
 const COUNT: usize = 1_000;
@@ -115,23 +111,10 @@ impl Wires for Switched {
 
 fn run(guest: &Guest, name: &str, gates: bool) -> Switched {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("taprio-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
     let plan = RunPlan { slice: SLICE, end: LENGTH, patience: PATIENCE, ..RunPlan::default() };
-    let none: Vec<Vec<Box<dyn UsbDevice>>> = vec![Vec::new()];
-    let server = DeviceServer::start_together(&folder, none, plan).unwrap();
-    let console = folder.join("console.txt");
     let words = format!("ipv6.disable=1 count={COUNT} gates={}", u8::from(gates));
-    let mut linux = guest.command(&words, &console);
-    linux.current_dir(&folder).stdin(Stdio::null());
-    let nowhere = "local.type=unix,local.path=wire0,remote.type=unix,remote.path=nowhere";
-    linux.arg("-netdev").arg(format!("dgram,id=wire0,{nowhere}"));
-    linux.arg("-device").arg(format!("e1000e,romfile=,netdev=wire0,mac={LINUX}"));
-    linux.args(server.arguments_at(0, &[], 1));
-    let _emulator = Emulator::start(&mut linux).unwrap();
     let mut switched = Switched::new();
-    server.run_on(&mut switched, |_, _| {}).unwrap();
-    let said = String::from_utf8_lossy(&std::fs::read(console).unwrap()).into_owned();
+    let (said, _) = guest.run_on(&words, &folder, plan, &mut switched).unwrap();
     assert!(said.contains("guest: all is sent"), "{said}");
     switched
 }
@@ -148,13 +131,7 @@ fn outside(sent: &[Sent], priority: usize) -> Vec<u64> {
 #[ignore = "boots Linux three times: a minute, and two downloads"]
 fn frames_of_taprio_leave_in_their_windows_and_pass_a_switch() {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linux");
-    let guest = match Guest::prepare(&cache, PROGRAM) {
-        Ok(guest) => guest,
-        Err(why) => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED, NOTHING WAS TESTED: {why}");
-            return;
-        }
-    };
+    let Some(guest) = Guest::prepare_or_say(&cache, PROGRAM) else { return };
     let (free, shaped) = (run(&guest, "free", false), run(&guest, "shaped", true));
     for priority in [0, 1] {
         let [free, late] = [&free, &shaped].map(|it| outside(&it.sent, priority));

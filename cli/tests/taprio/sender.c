@@ -6,22 +6,14 @@
  * Its environment (the kernel's command line) says: count=N frames of each priority, gates=1 for
  * the shaper.
  */
+#include "guest.h"
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <linux/if_packet.h>
-#include <net/if.h>
 #include <sched.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 #include <x86intrin.h>
 
 /* Frames are sent every 517 us: nearly every place of a cycle of 125 us has its turn. */
@@ -37,49 +29,6 @@ struct said {
     uint32_t number, priority;
     int64_t sent, counter;
 };
-
-static _Noreturn void stop(const char *what)
-{
-    printf("guest: failed: %s: %m\n", what);
-    for (;;) {
-        pause();
-    }
-}
-
-static void load_module(const char *name)
-{
-    char path[64];
-
-    snprintf(path, sizeof path, "/%s.ko", name);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || syscall(SYS_finit_module, file, "", 0)) {
-        stop(name);
-    }
-    close(file);
-}
-
-static void bring_up(const char *name)
-{
-    struct ifreq request = {0};
-    struct timespec rest = {0, 20 * 1000 * 1000};
-    int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-    strcpy(request.ifr_name, name);
-    while (ioctl(any, SIOCGIFFLAGS, &request)) {
-        nanosleep(&rest, NULL);
-    }
-    request.ifr_flags |= IFF_UP;
-    if (ioctl(any, SIOCSIFFLAGS, &request)) {
-        stop(name);
-    }
-    do {
-        nanosleep(&rest, NULL);
-        if (ioctl(any, SIOCGIFFLAGS, &request)) {
-            stop(name);
-        }
-    } while (!(request.ifr_flags & IFF_RUNNING));
-    close(any);
-}
 
 /* Runs a command of words with spaces between them. */
 static void run(const char *line)

@@ -22,19 +22,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "guest.h"
+
 enum { CHANNELS = 5, RECEIVE_BUFFER = 4 << 20 };
 
 static const char *const MODULES[] = {
     "usb-common", "usbcore", "xhci-hcd", "xhci-pci", "can", "can-raw", "can-dev",
 };
-
-static void stop(const char *what)
-{
-    printf("guest: failed: %s: %m\n", what);
-    for (;;) {
-        pause();
-    }
-}
 
 static void rest(long milliseconds)
 {
@@ -48,18 +42,6 @@ static uint64_t number(const char *name)
     const char *value = getenv(name);
 
     return value ? strtoull(value, NULL, 10) : 0;
-}
-
-static void load_module(const char *name)
-{
-    char path[64];
-
-    snprintf(path, sizeof path, "/%s.ko", name);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || syscall(SYS_finit_module, file, "", 0)) {
-        stop(name);
-    }
-    close(file);
 }
 
 static void load_modules(void)

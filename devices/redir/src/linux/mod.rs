@@ -2,24 +2,29 @@
 //! system made on the spot.
 //!
 //! That holds one static C program and the modules it loads: less than a shell and its tools would
-//! be, and the C compiler is there for the clock plugin anyway. `linux/can.h` has what such a
-//! program does first.
+//! be, and the C compiler is there for the clock plugin anyway. `linux/guest.h` and `linux/can.h`
+//! have what such a program does first.
 
 mod archive;
 mod package;
 
-use crate::firmware;
 use crate::plugin::QEMU;
+use crate::{DeviceServer, Emulator, RunError, RunPlan, Wires, firmware};
 use archive::{Archive, Kind};
+use diapason_devices::UsbDevice;
 pub use package::Drivers;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The header that a program may include.
-const HEADER: &str = include_str!("../../linux/can.h");
+/// The headers that a program may include, by their names.
+const HEADERS: [(&str, &str); 2] = [
+    ("guest.h", include_str!("../../linux/guest.h")),
+    ("can.h", include_str!("../../linux/can.h")),
+];
 /// A PC without anything that runs in host time or is random: no host clock behind the real-time
 /// clock, no random instructions, no seed for the kernel (machines from 7.2 on pass one), one
 /// instruction in a nanosecond.
@@ -42,12 +47,17 @@ const MACHINE: [&str; 16] = [
     "none",
 ];
 
+/// The adapter of a guest, and its end of the wire: see `DeviceServer::arguments_at`.
+const ADAPTER: &str = "e1000e,romfile=,netdev=wire0,mac=52:54:00:00:00:02";
+const WIRE: &str = "dgram,id=wire0,local.type=unix,local.path=wire0,remote.type=unix,\
+                    remote.path=nowhere";
+
 /// The only process of a guest.
 #[derive(Clone, Copy, Debug)]
 pub struct GuestProgram {
     /// Names its files in the cache.
     pub name: &'static str,
-    /// In C; it may include `can.h`.
+    /// In C; it may include `guest.h` and `can.h`.
     pub source: &'static str,
     /// The drivers that it has besides those of the controller.
     pub drivers: Drivers,
@@ -117,6 +127,46 @@ impl Guest {
         })
     }
 
+    /// Does the same for a test: says past its harness why there is no guest.
+    #[must_use]
+    pub fn prepare_or_say(cache: &Path, program: GuestProgram) -> Option<Guest> {
+        let prepared = Guest::prepare(cache, program);
+        if let Err(why) = &prepared {
+            // Nobody is left to tell if that fails.
+            let _ = writeln!(std::io::stderr(), "SKIPPED, NOTHING WAS TESTED: {why}");
+        }
+        prepared.ok()
+    }
+
+    /// Boots it with one adapter for Ethernet, which these wires join, in a new folder. Returns
+    /// what it printed, and how many frames found no room in the adapter.
+    ///
+    /// # Errors
+    /// Returns what went wrong, as a sentence.
+    pub fn run_on(
+        &self,
+        words: &str,
+        folder: &Path,
+        plan: RunPlan,
+        wires: &mut impl Wires,
+    ) -> Result<(String, u64), String> {
+        // One that is not there needs not be removed.
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir_all(folder).map_err(|error| format!("cannot make a folder: {error}"))?;
+        let none: Vec<Vec<Box<dyn UsbDevice>>> = vec![Vec::new()];
+        let said = |error: RunError| error.to_string();
+        let server = DeviceServer::start_together(folder, none, plan).map_err(said)?;
+        let console = folder.join("console.txt");
+        let mut command = self.command(words, &console);
+        command.current_dir(folder);
+        command.args(["-netdev", WIRE, "-device", ADAPTER]).args(server.arguments_at(0, &[], 1));
+        let started = Emulator::start(&mut command);
+        let _emulator = started.map_err(|error| format!("cannot start {QEMU}: {error}"))?;
+        let mut refused = 0;
+        server.run_on(wires, |stop, _| refused = stop.refused).map_err(said)?;
+        Ok((String::from_utf8_lossy(&read(&console)?).into_owned(), refused))
+    }
+
     /// Returns a setting that the kernel was built with, such as `CONFIG_HZ`.
     #[must_use]
     pub fn setting(&self, name: &str) -> Option<&str> {
@@ -143,7 +193,9 @@ fn setting<'a>(settings: &'a str, name: &str) -> Option<&'a str> {
 
 fn compile(cache: &Path, program: GuestProgram) -> Result<PathBuf, String> {
     let source = cache.join(format!("{}.c", program.name));
-    write(&cache.join("can.h"), HEADER.as_bytes())?;
+    for (name, text) in HEADERS {
+        write(&cache.join(name), text.as_bytes())?;
+    }
     write(&source, program.source.as_bytes())?;
     let init = cache.join(program.name);
     let flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-o"];

@@ -124,16 +124,10 @@ fn repeat(guest: &Guest, slice: Nanos, loops: &[usize], interface: Interface) {
     }
 }
 
-/// The guest's kernel, or a loud word that there is none.
+/// Returns the guest's kernel, or says loudly that there is none.
 fn guest(drivers: Drivers) -> Option<Guest> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linux");
-    match Guest::prepare(&cache, program(drivers)) {
-        Ok(guest) => Some(guest),
-        Err(why) => {
-            say(&format!("SKIPPED, NOTHING WAS TESTED: {why}"));
-            None
-        }
-    }
+    Guest::prepare_or_say(&cache, program(drivers))
 }
 
 /// Past the test harness, which keeps what passing tests print to itself.

@@ -5,14 +5,11 @@
 //! `cargo test --release -p diapason-redir --test ptp4l -- --ignored --nocapture`
 
 use diapason_abi::Nanos;
-use diapason_devices::UsbDevice;
 use diapason_gptp::{GptpOutgoing, Grandmaster, HEAD, SyncBase, SyncTerms, TimeNode, identity_of};
 use diapason_redir::linux::{Drivers, Guest, GuestProgram, GuestTools};
-use diapason_redir::{AdapterFrame, DeviceServer, Emulator, RunPlan, Wires};
+use diapason_redir::{AdapterFrame, RunPlan, Wires};
 use std::collections::VecDeque;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 const PROGRAM: GuestProgram = GuestProgram {
@@ -26,7 +23,6 @@ const PROGRAM: GuestProgram = GuestProgram {
     }),
 };
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const LINUX: &str = "52:54:00:00:00:02";
 const TYPE: [u8; 2] = [0x88, 0xf7];
 const SLICE: Nanos = Nanos::from_micros(125);
 /// The time of a frame on the wire. It takes a slice longer, in both directions alike.
@@ -150,36 +146,16 @@ impl Wires for Peer {
 /// Boots Linux at the other end of a wire from the node. Returns the node, and what Linux said.
 fn run(guest: &Guest, name: &str, priorities: [u8; 2]) -> (Peer, String, u64) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("ptp4l-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
     let plan = RunPlan { slice: SLICE, end: LENGTH, patience: PATIENCE, ..RunPlan::default() };
-    let none: Vec<Vec<Box<dyn UsbDevice>>> = vec![Vec::new()];
-    let server = DeviceServer::start_together(&folder, none, plan).unwrap();
     let [own, other] = priorities;
-    let console = folder.join("console.txt");
-    let mut linux = guest.command(&format!("ipv6.disable=1 priority1={other}"), &console);
-    linux.current_dir(&folder).stdin(Stdio::null());
-    let nowhere = "local.type=unix,local.path=wire0,remote.type=unix,remote.path=nowhere";
-    linux.arg("-netdev").arg(format!("dgram,id=wire0,{nowhere}"));
-    linux.arg("-device").arg(format!("e1000e,romfile=,netdev=wire0,mac={LINUX}"));
-    linux.args(server.arguments_at(0, &[], 1));
-    let _emulator = Emulator::start(&mut linux).unwrap();
-    let mut peer = Peer::new(own);
-    let mut refused = 0;
-    server.run_on(&mut peer, |stop, _| refused = stop.refused).unwrap();
-    let said = String::from_utf8_lossy(&std::fs::read(console).unwrap()).into_owned();
+    let (mut peer, words) = (Peer::new(own), format!("ipv6.disable=1 priority1={other}"));
+    let (said, refused) = guest.run_on(&words, &folder, plan, &mut peer).unwrap();
     (peer, said, refused)
 }
 
 fn guest() -> Option<Guest> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linux");
-    match Guest::prepare(&cache, PROGRAM) {
-        Ok(guest) => Some(guest),
-        Err(why) => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED, NOTHING WAS TESTED: {why}");
-            None
-        }
-    }
+    Guest::prepare_or_say(&cache, PROGRAM)
 }
 
 /// Returns the offsets and delays that `ptp4l` said while it followed.
