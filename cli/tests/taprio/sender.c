@@ -109,10 +109,10 @@ int main(void)
     if (mount("proc", "/proc", "proc", 0, NULL)) {
         stop("mount /proc");
     }
-    bring_up("eth0");
+    open_adapter("eth0");
     run("/ip link add link eth0 name v5 numtxqueues 2 numrxqueues 1 type vlan id 5 "
         "egress-qos-map 0:0 1:3");
-    bring_up("v5");
+    open_adapter("v5");
     if (gates && gates[0] == '1') {
         run("/tc qdisc replace dev v5 parent root handle 100 taprio num_tc 2 "
             "map 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 queues 1@0 1@1 base-time 1000000 "

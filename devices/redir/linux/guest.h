@@ -33,7 +33,7 @@ static inline void load_module(const char *name)
 }
 
 /* Opens an adapter once it is there, and waits until there is a carrier. */
-static inline void bring_up(const char *name)
+static inline void open_adapter(const char *name)
 {
     struct ifreq request = {0};
     struct timespec rest = {0, 20 * 1000 * 1000};

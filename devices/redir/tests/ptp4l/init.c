@@ -14,7 +14,7 @@ int main(void)
 
     setvbuf(stdout, NULL, _IONBF, 0);
     load_module("e1000e");
-    bring_up("eth0");
+    open_adapter("eth0");
     snprintf(option, sizeof option, "--priority1=%s", priority ? priority : "128");
     printf("guest: ptp4l starts\n");
     execl("/ptp4l", "ptp4l", "-i", "eth0", "-f", "/ptp4l.cfg", "-S", "-m", option, (char *)NULL);
