@@ -37,7 +37,8 @@ static void receive(Channel *c, unsigned wanted)
     struct canfd_frame frame;
     ssize_t size;
 
-    while (c->received < wanted && (size = read(c->socket, &frame, sizeof frame)) >= CAN_MTU) {
+    while (c->received < wanted &&
+           (size = read(c->socket, &frame, sizeof frame)) >= (ssize_t)CAN_MTU) {
         take_in(c, &frame, size);
     }
 }
