@@ -3,21 +3,24 @@
 //! Each core boots the same kernel with an archive of its own; the archives lie one behind the
 //! other. The cores speak through one serial port, and the console tells them apart.
 //!
-//! QEMU's processors are threads of this computer. They run in its time, and whatever else it does
-//! holds them up. So the clock of the kernels goes slower than the computer's, no time is judged,
-//! and a run is no evidence. Its decisions are compared with the simulator's by a test.
+//! The processors run side by side in counted time: two runs are equal to the byte, and a core has
+//! the time that it has alone. Tests boot them in another way, too: as threads of this computer,
+//! which really run at the same time.
 
+use crate::can_server;
 use crate::commands::{Addition, RunRequest};
 use crate::console::Line;
 use crate::failure::Failure;
 use crate::formats::RunFormat;
 use crate::interrupt;
 use crate::outcome::Outcome;
-use crate::qemu::{self, Boot, MEMORY_MIB_MIN, patience};
+use crate::output::tell;
+use crate::plugged;
+use crate::qemu::{self, Boot, MEMORY_MIB_MIN, MachineEnding, patience};
+use crate::real;
 use crate::session::{FinishedRun, Session};
 use crate::several::{AllParts, Named, Several, live_parts, refuse_format, report};
 use crate::surroundings::emulable;
-use crate::together::of_one;
 use crate::tools::QEMU;
 use crate::workspace::Workspace;
 use diapason_abi::archive::{ARCHIVE_ALIGN, add_flags, flags};
@@ -25,8 +28,15 @@ use diapason_abi::served::{Facility, Served};
 use diapason_system::{RunOptions, System};
 use std::ops::ControlFlow;
 
-/// The clock of a run goes 2^n times slower than the computer's. A pause of 10 ms is 0.6 ms then.
-const SLOWER: u32 = 4;
+/// How the processors of a machine run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Processors {
+    /// Side by side in counted time.
+    SideBySide,
+    /// As threads of this computer, in its time. Other work of the computer holds them up, so no
+    /// time is judged, and the clock of the kernels goes 2^`slower` times slower.
+    Parallel { slower: u32 },
+}
 
 /// Boots the cores of a host and reports on each.
 ///
@@ -35,21 +45,34 @@ const SLOWER: u32 = 4;
 pub fn run(request: &RunRequest, systems: Vec<System>) -> Result<u8, Failure> {
     refuse_format(&request.system, request.format)?;
     let several = Several::cores(systems);
-    several.refuse(&request.system, &of_one(request))?;
-    several.systems().into_iter().try_for_each(servable)?;
+    several.refuse(&request.system, &[(request.record.is_some(), "--record")])?;
+    let all = several.systems();
+    let host = all.iter().find(|system| !system.usb.is_empty()).or(all.first());
+    host.map_or(Ok(()), |host| can_server::check(host, &request.captures))?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
+    all.iter().try_for_each(|system| real::require(system))?;
     let options =
         RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: request.watch };
     let unproved = request.length.unproved();
     let (mut sessions, joined) =
         several.assemble(&workspace, &request.system, options, unproved)?;
     share_kernel(&workspace, &mut sessions)?;
-    sessions.iter_mut().for_each(|(_, session)| session.hardware.iommu = request.iommu);
+    for (_, session) in &mut sessions {
+        session.hardware.iommu = request.iommu;
+        session.captures = request.captures.clone();
+        session.unseen = real::unseen(&session.system);
+        session.unseen.extend(qemu::unseen(&session.system));
+    }
     interrupt::await_signals()?;
     let json = RunFormat::of(request.json, request.format).is_for_programs();
     let mut observers = live_parts(&sessions, &joined, json);
-    let runs = boot(&workspace, &mut sessions, SLOWER, &mut |core, line| observers[core](line))?;
+    let runs = boot(&workspace, &mut sessions, Processors::SideBySide, &mut |core, line| {
+        observers[core](line);
+    })?;
+    if let Some(served) = runs.iter().find_map(|run| run.served) {
+        tell(&format!("USB devices {served:016x}"));
+    }
     let about = AllParts {
         noun: joined.noun(),
         switches: None,
@@ -60,28 +83,33 @@ pub fn run(request: &RunRequest, systems: Vec<System>) -> Result<u8, Failure> {
     report(json, &sessions, &runs, about)
 }
 
-/// Checks that nothing is plugged in. Models of devices live in the time that QEMU counts, and with
-/// several processors it counts none.
-fn servable(system: &System) -> Result<(), Failure> {
-    let Some(plug) = system.usb.first() else { return Ok(()) };
-    Err(Failure::Input(format!(
-        "error: `{}` is a USB device, and QEMU's cores run in this computer's time, in which no \
-         device can be simulated\nhelp: start the system with `diapason sim`, or write an image \
-         for a PC with `diapason image`",
-        plug.name
-    )))
-}
-
 /// Puts all cores on one kernel, with what any of them needs.
 ///
 /// # Errors
 /// If the kernel does not compile.
 pub fn share_kernel(workspace: &Workspace, sessions: &mut [Named]) -> Result<(), Failure> {
-    let mut needed = Served::LEAST.with(Facility::Cores);
-    for (_, session) in sessions.iter() {
-        needed = needed.and(session.needs()?);
+    let crew: Vec<usize> = (0..sessions.len()).collect();
+    share_kernel_in(workspace, sessions, &crew)
+}
+
+/// Does the same for one of several hosts, whose cores have these places in `sessions`.
+///
+/// # Errors
+/// As of [`share_kernel`].
+pub fn share_kernel_in(
+    workspace: &Workspace,
+    sessions: &mut [Named],
+    crew: &[usize],
+) -> Result<(), Failure> {
+    let mut needed = Served::LEAST;
+    if crew.len() > 1 {
+        needed = needed.with(Facility::Cores);
     }
-    sessions.first_mut().map_or(Ok(()), |(_, first)| first.use_kernel_with(workspace, needed))
+    for part in crew {
+        needed = needed.and(sessions[*part].1.needs()?);
+    }
+    let first = crew.first().map(|part| &mut sessions[*part].1);
+    first.map_or(Ok(()), |first| first.use_kernel_with(workspace, needed))
 }
 
 /// Returns the archives of all cores, as one kernel boots from them.
@@ -98,17 +126,17 @@ pub fn archives(sessions: &[&Session], slower: u32) -> Vec<u8> {
 }
 
 /// Boots the cores together and follows them to their end. `observer` sees every line, with the
-/// number of its core. The clock goes 2^`slower` times slower than the computer's.
+/// number of its core.
 ///
 /// # Errors
 /// If QEMU cannot have what the description plugs in, or be used.
 pub fn boot(
     workspace: &Workspace,
     sessions: &mut [Named],
-    slower: u32,
+    processors: Processors,
     observer: &mut dyn FnMut(usize, &Line),
 ) -> Result<Vec<FinishedRun>, Failure> {
-    boot_until(workspace, sessions, slower, &mut |core, line| {
+    boot_until(workspace, sessions, processors, &mut |core, line| {
         observer(core, line);
         ControlFlow::Continue(())
     })
@@ -121,34 +149,79 @@ pub fn boot(
 pub fn boot_until(
     workspace: &Workspace,
     sessions: &mut [Named],
-    slower: u32,
+    processors: Processors,
     observer: &mut dyn FnMut(usize, &Line) -> ControlFlow<()>,
 ) -> Result<Vec<FinishedRun>, Failure> {
     sessions.iter().try_for_each(|(_, session)| emulable(&session.system))?;
-    sessions.iter_mut().for_each(|(_, session)| session.untimed = true);
+    let (counted, slower) = match processors {
+        Processors::SideBySide => (true, 0),
+        Processors::Parallel { slower } => (false, slower),
+    };
+    sessions.iter_mut().for_each(|(_, session)| session.untimed = !counted);
     let all: Vec<&Session> = sessions.iter().map(|(_, session)| session).collect();
     let archive = archives(&all, slower);
-    let Some((_, first)) = sessions.first() else { return Ok(Vec::new()) };
-    let systems = || sessions.iter().map(|(_, session)| &session.system);
-    let recorded = u64::from(first.options.record_bytes) * sessions.len() as u64;
-    let memory: u64 = systems().map(|system| system.memory).sum::<u64>() + recorded;
-    let most = |count: fn(&System) -> usize| systems().map(count).max().unwrap_or(0);
-    let machine = Boot {
-        archive: &archive,
-        cores: sessions.len(),
-        memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
-        controllers: most(qemu::controllers),
-        adapters: most(qemu::adapters),
-        patience: patience(first.options.horizon_ns << slower),
-        ..first.boot()
-    };
+    let Some(machine) = machine(&all, &archive)? else { return Ok(Vec::new()) };
+    let patience = patience(all[0].options.horizon_ns << slower);
+    let machine = Boot { counted, patience, ..machine };
     let mut outcomes: Vec<Outcome> = sessions.iter().map(|_| Outcome::default()).collect();
     let booted = machine.run_cores(&workspace.target(), &mut |core, line| {
         outcomes[core].note(line);
         observer(core, line)
     })?;
     let qemu::Booted { ending, flights, served, .. } = booted;
+    // Without devices, nothing waits for a slice.
+    let served = served.filter(|_| !machine.plugged.is_empty());
+    Ok(finished(ending, outcomes, flights, served))
+}
+
+/// Returns the machine with a core for each of these sessions, if there are any. It boots from this
+/// archive of all.
+///
+/// # Errors
+/// If QEMU cannot have what they plug in.
+pub(crate) fn machine<'a>(
+    sessions: &[&'a Session],
+    archive: &'a [u8],
+) -> Result<Option<Boot<'a>>, Failure> {
+    let Some(first) = sessions.first() else { return Ok(None) };
+    let systems = || sessions.iter().map(|session| &session.system);
+    let recorded = u64::from(first.options.record_bytes) * sessions.len() as u64;
+    let memory = systems().map(|system| system.memory).fold(recorded, u64::saturating_add);
+    let most = |count: fn(&System) -> usize| systems().map(count).max().unwrap_or(0);
+    let mut served = systems().filter(|system| !system.usb.is_empty());
+    let plugged = served.next().map(plugged::plugs).unwrap_or_default();
+    if let Some(second) = served.next() {
+        return Err(Failure::Input(format!(
+            "error: QEMU plugs devices into one controller, and another core than {} has one, \
+             too\nhelp: start the system with `diapason sim`",
+            second.core
+        )));
+    }
+    Ok(Some(Boot {
+        archive,
+        cores: sessions.len(),
+        memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
+        controllers: most(qemu::controllers),
+        adapters: most(qemu::adapters),
+        plugged,
+        ..first.boot()
+    }))
+}
+
+/// Returns the run of each core of a machine that ended so. A core without a final table was
+/// stopped by one that has it.
+pub(crate) fn finished(
+    ending: MachineEnding,
+    outcomes: Vec<Outcome>,
+    flights: Vec<Vec<u8>>,
+    served: Option<u64>,
+) -> Vec<FinishedRun> {
+    let is_told = outcomes.iter().any(|outcome| outcome.end.is_some());
     let mut flights = flights.into_iter();
-    let run = |outcome| FinishedRun { ending, outcome, flight: flights.next(), served };
-    Ok(outcomes.into_iter().map(run).collect())
+    let run = |outcome: Outcome| {
+        let is_stopped = is_told && outcome.end.is_none();
+        let ending = if is_stopped { MachineEnding::OtherCore } else { ending };
+        FinishedRun { ending, outcome, flight: flights.next(), served }
+    };
+    outcomes.into_iter().map(run).collect()
 }

@@ -5,6 +5,7 @@ use crate::can_server::CanServer;
 use crate::capture::{CaptureRequest, Captures, Redirection};
 use crate::failure::Failure;
 use crate::pace::Pace;
+use crate::qemu::Boot;
 use crate::{real, surroundings};
 use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
@@ -83,31 +84,30 @@ pub fn plugs(system: &System) -> Vec<PluggedDevice> {
 pub struct Plugged {
     /// The arguments for QEMU.
     pub arguments: Vec<OsString>,
-    /// The thread that serves the models, if there are any.
+    /// The thread that serves the models and holds the clock, if one is needed.
     server: Option<JoinHandle<Result<RunReport, String>>>,
 }
 
 impl Plugged {
-    /// Makes these devices ready for a QEMU that runs in `folder`, as slow and as patiently as
-    /// `plan` says. They are at a controller that QEMU calls `kind`.
+    /// Makes the devices of a machine ready, which runs in `folder`, as slow and as patiently as
+    /// `plan` says.
     ///
     /// # Errors
     /// If the clock's plugin cannot be built, or a socket or file not be made.
-    pub fn serve(
-        folder: &Path,
-        kind: &str,
-        plugs: &[PluggedDevice],
-        plan: RunPlan,
-        wanted: CaptureRequest,
-    ) -> Result<Plugged, Failure> {
-        let mut arguments = placed(folder, kind, plugs, one_more(plugs))?;
+    pub fn serve(folder: &Path, boot: &Boot<'_>, plan: RunPlan) -> Result<Plugged, Failure> {
+        let plugs = &boot.plugged;
+        let mut arguments = match plugs.is_empty() {
+            true => Vec::new(),
+            false => placed(folder, boot.hardware.controller, plugs, one_more(plugs))?,
+        };
         let served = plugs.iter().filter(|plug| plug.is_served());
         let models: Vec<PluggedDevice> = served.cloned().collect();
         // An adapter of this computer acts in its own time: the guest must not be ahead of that.
         let pace = plugs.iter().any(|plug| plug.described.is_real).then(Pace::default);
-        let server = match models.is_empty() && pace.is_none() {
+        let server = match models.is_empty() && pace.is_none() && !boot.is_side_by_side() {
             true => None,
             false => {
+                let wanted = boot.captures.clone();
                 let (more, server) = serve(folder, models, (plan, pace), wanted)?;
                 arguments.extend(more);
                 Some(server)
@@ -116,7 +116,7 @@ impl Plugged {
         Ok(Plugged { arguments, server })
     }
 
-    /// Returns a number that is equal for equal runs, if models were served. QEMU must have ended.
+    /// Returns a number that is equal for equal runs, if the clock was held. QEMU must have ended.
     ///
     /// # Errors
     /// If the devices and QEMU lost each other.

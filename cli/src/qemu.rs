@@ -95,6 +95,9 @@ pub struct Boot<'a> {
     pub inserted: Option<&'a Inserted>,
     /// How many processors the machine has.
     pub cores: usize,
+    /// Their instructions make its time, and several run side by side. Otherwise they are threads
+    /// of this computer and run in its time.
+    pub counted: bool,
     /// How many USB controllers the description needs.
     pub controllers: usize,
     /// How many adapters for Ethernet the description needs. One wire joins them, unless this is
@@ -173,6 +176,8 @@ pub enum MachineEnding {
     Finished,
     /// Nothing was left that could run.
     Halted,
+    /// Another core ended the machine before this one told its counts.
+    OtherCore,
     Panic,
     /// The kernel could not use the archive.
     NoArchive,
@@ -302,7 +307,7 @@ impl Boot<'_> {
         }
         self.plug_adapters(&mut command);
         command.args(self.hardware.more);
-        if self.cores == 1 {
+        if self.counted {
             command.arg("-icount").arg(format!("shift={},sleep=off", self.shift));
         }
         if self.record {
@@ -356,32 +361,32 @@ impl Boot<'_> {
         }
     }
 
-    /// Serves what is plugged in, if something is.
+    /// Serves what is plugged in, if something is. Several processors side by side need the
+    /// plugin that holds the clock, too.
     fn plug(&self, folder: &RunFolder) -> Result<Option<Plugged>, Failure> {
-        let some = !self.plugged.is_empty();
-        let wanted = self.captures.clone();
+        let some = !self.plugged.is_empty() || self.is_side_by_side();
         let (patience, instruction) = (self.patience, Nanos(1 << self.shift));
         // Firmware that boots an image sees the devices, as that of a PC.
         let plugged = if self.inserted.is_some() { Nanos::ZERO } else { firmware::DONE };
         let plan = RunPlan { patience, instruction, plugged, ..RunPlan::default() };
-        let serve =
-            || Plugged::serve(folder.path(), self.hardware.controller, &self.plugged, plan, wanted);
-        some.then(serve).transpose()
+        some.then(|| Plugged::serve(folder.path(), self, plan)).transpose()
     }
 
-    /// Returns the flight record of a run in this folder, if it was asked for.
+    /// Returns whether several processors run in counted time.
+    pub(crate) const fn is_side_by_side(&self) -> bool {
+        self.cores > 1 && self.counted
+    }
+
+    /// Returns the flight record of each core of a run in this folder; none if they were not asked
+    /// for.
     ///
     /// # Errors
-    /// If it cannot be read.
-    pub fn flight(&self, folder: &RunFolder) -> Result<Option<Vec<u8>>, Failure> {
-        self.flight_of(folder, 0)
-    }
-
-    /// Returns the flight record of a core of a run in this folder, if it was asked for.
-    fn flight_of(&self, folder: &RunFolder, core: usize) -> Result<Option<Vec<u8>>, Failure> {
-        let read = || fs::read(folder.path().join(flight_of(core)));
-        let record = self.record.then(read).transpose();
-        record.map_err(|error| Failure::io("read the flight record", &error))
+    /// If one cannot be read.
+    pub fn flights(&self, folder: &RunFolder) -> Result<Vec<Vec<u8>>, Failure> {
+        let cores = if self.record { self.cores } else { 0 };
+        let read = |core| fs::read(folder.path().join(flight_of(core)));
+        let records = (0..cores).map(read).collect::<Result<Vec<_>, _>>();
+        records.map_err(|error| Failure::io("read the flight record", &error))
     }
 
     /// Boots the machine and shows every console line to `observer` as it arrives. Returns how it
@@ -422,10 +427,9 @@ impl Boot<'_> {
         let speakers = Speakers::new(self.cores);
         let ending = Running { emulator }.follow(self.patience, speakers, observer)?;
         let served = plugged.map(Plugged::finish).transpose()?.flatten();
-        let flights = (0..self.cores).map(|core| self.flight_of(&folder, core));
-        let flights = flights.collect::<Result<Option<Vec<_>>, Failure>>()?;
+        let flights = self.flights(&folder)?;
         let seen = self.onlooker.as_ref().map(|_| Onlooker::seen(&folder)).transpose()?;
-        Ok(Booted { ending, flights: flights.unwrap_or_default(), served, seen })
+        Ok(Booted { ending, flights, served, seen })
     }
 }
 

@@ -183,6 +183,7 @@ impl Session {
             hardware: self.hardware,
             inserted: self.inserted.as_ref(),
             cores: 1,
+            counted: true,
             controllers: qemu::controllers(&self.system),
             adapters: qemu::adapters(&self.system),
             plugged: plugged::plugs(&self.system),

@@ -81,6 +81,18 @@ impl Joints {
         OwnClock::world(self.drifts.get(host).copied().unwrap_or(0))
     }
 
+    /// Returns the parts of each host, in the order of its cores.
+    #[must_use]
+    pub fn crews(&self, systems: &[&System]) -> Vec<Vec<usize>> {
+        let hosts = systems.len() - self.others.len();
+        let mut crews: Vec<Vec<usize>> = (0..hosts).map(|host| vec![host]).collect();
+        for (part, host) in (hosts..).zip(&self.others) {
+            crews[*host].push(part);
+        }
+        crews.iter_mut().for_each(|crew| crew.sort_by_key(|part| systems[*part].core));
+        crews
+    }
+
     /// Returns whether a cable or wire is pulled during the run.
     #[must_use]
     pub fn pulls(&self) -> bool {
@@ -106,7 +118,8 @@ impl Joined {
     }
 
     /// Returns what joins the hosts; cores have nothing of the kind.
-    pub(crate) fn joints(&self) -> &Joints {
+    #[must_use]
+    pub fn joints(&self) -> &Joints {
         static NONE: LazyLock<Joints> = LazyLock::new(Joints::default);
         match self {
             Joined::By(joints) => joints,
@@ -137,17 +150,10 @@ impl Joined {
 
     /// Returns the parts of each host, in the order of its cores.
     pub(crate) fn crews(&self, systems: &[&System]) -> Vec<Vec<usize>> {
-        let others = match self {
-            Joined::By(joints) => &joints.others[..],
-            Joined::Cores => return vec![(0..systems.len()).collect()],
-        };
-        let hosts = systems.len() - others.len();
-        let mut crews: Vec<Vec<usize>> = (0..hosts).map(|host| vec![host]).collect();
-        for (part, host) in (hosts..).zip(others) {
-            crews[*host].push(part);
+        match self {
+            Joined::By(joints) => joints.crews(systems),
+            Joined::Cores => vec![(0..systems.len()).collect()],
         }
-        crews.iter_mut().for_each(|crew| crew.sort_by_key(|part| systems[*part].core));
-        crews
     }
 
     /// Returns the plan of each part: those of one host are planned together.

@@ -39,12 +39,6 @@ fn what_takes_one_core_refuses_several() {
 }
 
 #[test]
-fn qemu_has_no_devices_beside_several_cores() {
-    let cameras = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/four-cameras.toml");
-    refused(&["run", cameras], "`front` is a USB device, and QEMU's cores", "`diapason sim`");
-}
-
-#[test]
 fn readers_are_placed_apart_from_their_server() {
     let cameras = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/four-cameras.toml");
     let output = diapason(&["plan", cameras, "--place", "--cores", "4"]);

@@ -91,9 +91,8 @@ fn hosts_that_qemu_cannot_boot_are_refused() {
     };
     let debug = ["cannot have the debug cable `debug-1`", "figure-9.toml:24:8", "make the cable a"];
     refused(&["run", FIGURE_9], &debug);
-    let cores =
-        ["`asker` has 3 cores", "computer's own time", "flow-cores.toml:12:8", "`diapason sim`"];
-    refused(&["run", FLOW_CORES], &cores);
+    let cores = ["`asker` has several cores", "one core each", "flow-cores.toml:12:8", "alone"];
+    refused(&["measure", FLOW_CORES], &cores);
     let time =
         ["cannot have the common time of `wire`", "ethernet-time.toml:18:8", "`diapason sim`"];
     refused(&["run", &HOSTS.replace("two-hosts", "ethernet-time")], &time);

@@ -11,7 +11,8 @@ use diapason_redir::plugin::PluginSource;
 use diapason_system::System;
 use std::collections::BTreeMap;
 
-const PLUGIN: PluginSource = PluginSource { name: "touched", text: include_str!("touched.c") };
+const PLUGIN: PluginSource =
+    PluginSource { name: "touched", files: &[("touched.c", include_str!("touched.c"))] };
 
 /// A number of an operation: its key, and its name behind a number.
 pub(super) struct Number {

@@ -5,7 +5,7 @@
 
 use super::propose::{self, Chosen, UsageCounts};
 use super::{MeasureRequest, Measured, counted, options, render, written};
-use crate::describe::describe_list;
+use crate::describe::{describe_list, refused};
 use crate::failure::{BROKEN, Failure, HOLDS};
 use crate::formats::named;
 use crate::input::Input;
@@ -16,7 +16,7 @@ use crate::several::Several;
 use crate::together;
 use crate::tools::QEMU;
 use crate::workspace::Workspace;
-use diapason_system::{Hosts, Revision, revised};
+use diapason_system::{Hosts, HostsPlace, Revision, revised};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,13 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// If there was no whole run to count, or a description cannot be written.
 pub(super) fn measure(request: &MeasureRequest, mut list: Hosts) -> Result<u8, Failure> {
+    let crewed = list.hosts.iter().position(|host| !host.others.is_empty());
+    if let Some(host) = crewed {
+        let title = format!("`{}` has several cores", list.hosts[host].name);
+        let note = "`measure` takes lists of hosts with one core each";
+        let help = format!("measure that host alone: {}", list.hosts[host].file);
+        return Err(refused(&list.problem(HostsPlace::Host(host), [&title, note, &help])));
+    }
     let network = together::instruct(&mut list)?;
     let slice = together::slice(&list);
     let folder = request.system.parent().unwrap_or(Path::new(""));

@@ -61,7 +61,7 @@ pub fn measure(request: &MeasureRequest) -> Result<u8, Failure> {
         Description::Several(list) => return hosts::measure(request, list),
         Description::One(system) => *system,
         Description::Cores(_) => {
-            note("QEMU's cores run in this computer's time: the processes of all run on one");
+            note("the processes of all cores run on one");
             describe_united(&request.system)?
         }
     };

@@ -62,10 +62,12 @@ pub fn judge(
         return RunVerdict::Bug(bug);
     }
     let mut findings = Vec::new();
-    if ending == MachineEnding::SupervisorDied {
-        let text = "the process that supervises the others faulted".into();
-        findings.push(Finding::Promise(text));
-    }
+    let ended = match ending {
+        MachineEnding::SupervisorDied => Some("the process that supervises the others faulted"),
+        MachineEnding::OtherCore => Some("another core ended the machine"),
+        _ => None,
+    };
+    findings.extend(ended.map(|text| Finding::Promise(text.into())));
     findings.extend(alarms.iter().cloned().map(Finding::Alarm));
     let broken = outcome.lives().flat_map(|life| broken(life, names, may_fault));
     findings.extend(broken.map(Finding::Promise));
@@ -110,7 +112,7 @@ fn bug(ending: MachineEnding, outcome: &Outcome) -> Option<String> {
             said.map(|said| format!(" ({said})")).unwrap_or_default()
         )),
         // Its final table never came.
-        MachineEnding::Interrupted if outcome.end.is_none() => None,
+        MachineEnding::Interrupted | MachineEnding::OtherCore if outcome.end.is_none() => None,
         _ if outcome.end.is_none() => Some("the kernel ended without its final table".into()),
         _ => books(outcome),
     }

@@ -1,12 +1,13 @@
 //! The QEMUs of several hosts, and the barrier at which they wait for each other.
 
 use super::wires::HostWires;
-use crate::console::{Line, Splitter};
+use crate::console::{Line, Speakers};
+use crate::cores;
 use crate::failure::Failure;
 use crate::image::fnv;
 use crate::interrupt;
 use crate::outcome::Outcome;
-use crate::plugged;
+use crate::plugged::{self, PluggedDevice};
 use crate::qemu::{Boot, MachineEnding, RunFolder};
 use crate::session::{FinishedRun, Session};
 use crate::several::{CABLE_BYTES, Joints};
@@ -17,7 +18,7 @@ use diapason_abi::Nanos;
 use diapason_devices::UsbDevice;
 use diapason_devices::bridge::slow_bridge;
 use diapason_redir::{DeviceServer, Emulator, RunError, RunPlan, firmware};
-use diapason_system::{Cable, Socket};
+use diapason_system::{Cable, Socket, System};
 use std::fs::File;
 use std::io::{self, Read};
 use std::process::Stdio;
@@ -32,7 +33,7 @@ const EXIT: Duration = Duration::from_secs(60);
 /// The outcome of hosts that ran together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostRuns {
-    /// In the order of the list.
+    /// In the order of the list; other cores of hosts are behind all hosts.
     pub runs: Vec<FinishedRun>,
     /// A number for all that each host said.
     pub consoles: Vec<u64>,
@@ -73,20 +74,30 @@ pub fn boot(
     let patience = sessions.first().map_or(EXIT, |session| session.boot().patience);
     let slice = sessions.iter().map(|session| session.slice).min().unwrap_or(plugged::SLICE);
     let plan = RunPlan { slice, patience, plugged: firmware::DONE, ..RunPlan::default() };
+    let systems: Vec<&System> = sessions.iter().map(|session| &session.system).collect();
+    let crews = joints.crews(&systems);
+    let hosts: Vec<Vec<&Session>> =
+        crews.iter().map(|crew| crew.iter().map(|part| sessions[*part]).collect()).collect();
+    let archives: Vec<Vec<u8>> = hosts.iter().map(|cores| cores::archives(cores, 0)).collect();
+    let each = hosts.iter().zip(&archives);
+    let boots = each.filter_map(|(cores, archive)| cores::machine(cores, archive).transpose());
+    let boots = boots.collect::<Result<Vec<Boot<'_>>, Failure>>()?;
     let (ports, models): (Vec<Vec<String>>, Vec<_>) =
-        plug(sessions, &joints.cables).into_iter().map(|own| own.into_iter().unzip()).unzip();
+        plug(&boots, &joints.cables).into_iter().map(|own| own.into_iter().unzip()).unzip();
     let path = plugged::absolute(folder.path())?;
     let server = DeviceServer::start_together(&path, models, plan).map_err(lost)?;
     let mut machines = Vec::new();
-    for (host, (session, ports)) in sessions.iter().zip(&ports).enumerate() {
-        let served = server.arguments_at(host, ports, session.boot().adapters);
-        machines.push(Machine::start(workspace, session, served)?);
+    for (host, (boot, ports)) in boots.iter().zip(&ports).enumerate() {
+        let served = server.arguments_at(host, ports, boot.adapters);
+        machines.push(Machine::start(workspace, boot.clone(), served)?);
     }
-    let mut wires = HostWires::of(sessions, joints)?;
-    let (mut trouble, mut refused) = (None, vec![0; sessions.len()]);
+    let adapters: Vec<usize> = boots.iter().map(|boot| boot.adapters).collect();
+    let mut wires = HostWires::of(&systems[..hosts.len()], &adapters, joints)?;
+    let (mut trouble, mut refused) = (None, vec![0; hosts.len()]);
     let ended = server.run_on(&mut wires, |stop, _| {
         refused[stop.guest] = stop.refused;
-        let listened = machines[stop.guest].listen(|line| observer(stop.guest, line));
+        let crew = &crews[stop.guest];
+        let listened = machines[stop.guest].listen(|core, line| observer(crew[core], line));
         trouble = trouble.take().or(listened.err());
         if interrupt::came() {
             machines.iter_mut().for_each(|machine| machine.emulator = None);
@@ -94,15 +105,16 @@ pub fn boot(
     });
     let (report, _) = ended.map_err(lost)?;
     let (served, (wires, frames)) = (report.hash, wires.finish());
-    let (mut runs, mut consoles) = (Vec::new(), Vec::new());
-    for (host, machine) in machines.into_iter().enumerate() {
+    let mut runs: Vec<Option<FinishedRun>> = sessions.iter().map(|_| None).collect();
+    let mut consoles = Vec::new();
+    for (host, (machine, crew)) in machines.into_iter().zip(&crews).enumerate() {
         // Nothing waits at a host without models and cables.
         let served = (!ports[host].is_empty()).then_some(served);
-        let (mut run, console, folder) = machine.finish(served, |line| observer(host, line))?;
-        run.flight = sessions[host].boot().flight(&folder)?;
-        runs.push(run);
+        let (own, console) = machine.finish(served, |core, line| observer(crew[core], line))?;
+        crew.iter().zip(own).for_each(|(part, run)| runs[*part] = Some(run));
         consoles.push(console);
     }
+    let runs = runs.into_iter().flatten().collect();
     match trouble {
         Some(error) => Err(Failure::io("read a console", &error)),
         None => Ok(HostRuns { runs, consoles, served, frames, wires, refused }),
@@ -110,16 +122,15 @@ pub fn boot(
 }
 
 /// Returns what is plugged into each host: its own devices, then its ends of cables.
-fn plug(sessions: &[&Session], cables: &[Cable]) -> Vec<Vec<Plugged>> {
-    let own = |session: &&Session| {
-        let models = plugged::plugs(&session.system).into_iter();
-        let model = |plug: plugged::PluggedDevice| {
+fn plug(boots: &[Boot<'_>], cables: &[Cable]) -> Vec<Vec<Plugged>> {
+    let own = |boot: &Boot<'_>| {
+        let model = |plug: &PluggedDevice| {
             let device = surroundings::device(&plug.described, &mut Vec::new())?;
-            Some((plug.port, device))
+            Some((plug.port.clone(), device))
         };
-        models.filter(plugged::PluggedDevice::is_served).filter_map(model).collect()
+        boot.plugged.iter().filter(|plug| plug.is_served()).filter_map(model).collect()
     };
-    let mut hosts: Vec<Vec<Plugged>> = sessions.iter().map(own).collect();
+    let mut hosts: Vec<Vec<Plugged>> = boots.iter().map(own).collect();
     for cable in cables {
         let (here, there) = slow_bridge(CABLE_BYTES, Nanos(cable.delay_ns));
         for (end, device) in cable.ends.iter().zip([here, there]) {
@@ -132,57 +143,60 @@ fn plug(sessions: &[&Session], cables: &[Cable]) -> Vec<Vec<Plugged>> {
 }
 
 /// A host's QEMU. It does not outlive this value.
-struct Machine {
+struct Machine<'a> {
+    boot: Boot<'a>,
     /// `None` once an interrupt has ended it.
     emulator: Option<Emulator>,
     console: File,
-    splitter: Splitter,
-    outcome: Outcome,
+    speakers: Speakers,
+    /// The outcome of each core.
+    outcomes: Vec<Outcome>,
     folder: RunFolder,
 }
 
-impl Machine {
-    fn start(
+impl Machine<'_> {
+    fn start<'a>(
         workspace: &Workspace,
-        session: &Session,
+        boot: Boot<'a>,
         served: Vec<std::ffi::OsString>,
-    ) -> Result<Machine, Failure> {
+    ) -> Result<Machine<'a>, Failure> {
         let folder = RunFolder::create(&workspace.target())?;
         let path = folder.path().join(CONSOLE);
         let console = File::create(&path).and_then(|_| File::open(&path));
         let console = console.map_err(|error| Failure::io("make a console", &error))?;
-        let boot = Boot { among_others: true, ..session.boot() };
+        let boot = Boot { among_others: true, ..boot };
         let mut command = boot.command(&folder, &format!("file:{CONSOLE}"))?;
         command.args(boot.shared_controller(&folder)?).args(served);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let emulator = Emulator::start(&mut command);
         let emulator = Some(emulator.map_err(|error| Failure::io("start QEMU", &error))?);
-        let (splitter, outcome) = (Splitter::default(), Outcome::default());
-        Ok(Machine { emulator, console, splitter, outcome, folder })
+        let speakers = Speakers::new(boot.cores);
+        let outcomes = (0..boot.cores).map(|_| Outcome::default()).collect();
+        Ok(Machine { boot, emulator, console, speakers, outcomes, folder })
     }
 
-    /// Takes in what the host has said since the last time.
-    fn listen(&mut self, mut observer: impl FnMut(&Line)) -> io::Result<()> {
+    /// Takes in what the host has said since the last time. The observer sees every line with the
+    /// number of its core.
+    fn listen(&mut self, mut observer: impl FnMut(usize, &Line)) -> io::Result<()> {
         let mut buffer = [0; 8192];
         loop {
             let count = self.console.read(&mut buffer)?;
             if count == 0 {
                 return Ok(());
             }
-            self.splitter.push(&buffer[..count], |line| {
-                self.outcome.note(&line);
-                observer(&line);
+            self.speakers.push(&buffer[..count], |core, line| {
+                self.outcomes[core].note(&line);
+                observer(core, &line);
             });
         }
     }
 
-    /// Waits for its end. Returns the run, a number for all that the host said, and the folder of
-    /// its files.
+    /// Waits for its end. Returns the run of each core, and a number for all that the host said.
     fn finish(
         mut self,
         served: Option<u64>,
-        mut observer: impl FnMut(&Line),
-    ) -> Result<(FinishedRun, u64, RunFolder), Failure> {
+        mut observer: impl FnMut(usize, &Line),
+    ) -> Result<(Vec<FinishedRun>, u64), Failure> {
         let ending = match &mut self.emulator {
             None => MachineEnding::Interrupted,
             Some(emulator) => {
@@ -193,12 +207,13 @@ impl Machine {
         };
         let unread = |error| Failure::io("read a console", &error);
         self.listen(&mut observer).map_err(unread)?;
-        let Machine { mut splitter, mut outcome, folder, .. } = self;
-        splitter.finish(|line| {
-            outcome.note(&line);
-            observer(&line);
+        let Machine { boot, mut speakers, mut outcomes, folder, .. } = self;
+        speakers.finish(|core, line| {
+            outcomes[core].note(&line);
+            observer(core, &line);
         });
         let said = std::fs::read(folder.path().join(CONSOLE)).map_err(unread)?;
-        Ok((FinishedRun { ending, outcome, flight: None, served }, fnv([said]), folder))
+        let runs = cores::finished(ending, outcomes, boot.flights(&folder)?, served);
+        Ok((runs, fnv([said])))
     }
 }

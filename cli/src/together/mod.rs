@@ -10,6 +10,7 @@ mod machines;
 mod wires;
 
 use crate::commands::{Addition, RunRequest};
+use crate::cores::share_kernel_in;
 use crate::describe::refused;
 use crate::failure::Failure;
 use crate::formats::RunFormat;
@@ -30,6 +31,7 @@ use diapason_system::{
     Flow, FlowHop, FlowWay, Hosts, HostsPlace, RunOptions, Socket, System, UsbPlug, WireEnd,
 };
 pub use machines::{HostRuns, boot};
+use std::iter;
 
 /// Most hosts that run together: each needs a QEMU, whose processor is a thread of the computer.
 const HOSTS_MAX: usize = 8;
@@ -54,15 +56,17 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     let options =
         RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: request.watch };
     let unproved = request.length.unproved();
-    let (sessions, joined) = several.assemble(&workspace, &request.system, options, unproved)?;
-    let mut own = Vec::new();
-    for (host, (name, mut session)) in sessions.into_iter().enumerate() {
+    let (mut sessions, joined) =
+        several.assemble(&workspace, &request.system, options, unproved)?;
+    for (part, (_, session)) in sessions.iter_mut().enumerate() {
         session.slice = slice;
         session.hardware.iommu = request.iommu;
-        judgeable.limit(host, &mut session);
-        own.push((name, session.on_own_kernel(&workspace)?));
+        judgeable.limit(part, session);
     }
-    let sessions = own;
+    let systems: Vec<&System> = sessions.iter().map(|(_, session)| &session.system).collect();
+    for crew in joined.crews(&systems) {
+        share_kernel_in(&workspace, &mut sessions, &crew)?;
+    }
     interrupt::await_signals()?;
     let json = RunFormat::of(request.json, request.format).is_for_programs();
     let mut observers = live_parts(&sessions, &joined, json);
@@ -159,13 +163,8 @@ fn check(list: &Hosts) -> Result<(), Failure> {
         return wrong(HostsPlace::Host(HOSTS_MAX), [&title, "each host needs a QEMU", help]);
     }
     for (number, host) in list.hosts.iter().enumerate() {
-        if !host.others.is_empty() {
-            let title = format!("`{}` has {} cores", host.name, 1 + host.others.len());
-            let note = "QEMU's cores run in the computer's own time, and do not keep step";
-            let help = "start the list with `diapason sim`";
-            return wrong(HostsPlace::Host(number), [&title, note, help]);
-        }
-        let adapters = qemu::adapters(&host.system);
+        let cores = || iter::once(&host.system).chain(&host.others);
+        let adapters = cores().map(qemu::adapters).max().unwrap_or(0);
         if adapters > WIRES_MAX {
             let title = format!("`{}` needs a machine with {adapters} adapters", host.name);
             let note = format!("a host of a list has {WIRES_MAX} at most in QEMU");
@@ -173,7 +172,7 @@ fn check(list: &Hosts) -> Result<(), Failure> {
             return wrong(HostsPlace::Host(number), [&title, &note, help]);
         }
         let acts_alone = |plug: &&UsbPlug| plug.only_in_qemu();
-        if let Some(plug) = host.system.usb.iter().find(acts_alone) {
+        if let Some(plug) = cores().flat_map(|core| &core.usb).find(acts_alone) {
             let title = format!("`{}` of `{}` does not keep step", plug.name, host.name);
             let note = format!("`{}` acts in the computer's own time", plug.word());
             let help = "plug in a model, or run this host alone";
@@ -235,8 +234,9 @@ impl Judgeable {
         Judgeable { flows, gates: gates.collect() }
     }
 
-    /// Keeps the promises of this host that the run can judge, and notes the others.
-    pub fn limit(&self, host: usize, session: &mut Session) {
+    /// Keeps the promises of this host, or of another core of one, that the run can judge, and
+    /// notes the others.
+    pub fn limit(&self, part: usize, session: &mut Session) {
         let cables = |name: &str| self.flows.iter().find(|(seen, _)| seen == name);
         let (seen, unseen): (Vec<_>, Vec<_>) =
             session.flows.drain(..).partition(|flow| cables(&flow.name).is_some());
@@ -246,11 +246,12 @@ impl Judgeable {
         }
         let of = |name: &str| format!("flow {name}: the clocks of its two hosts are not one");
         session.unseen = unseen.iter().map(|flow| of(&flow.name)).collect();
-        let own = self.gates.iter().filter(|(whose, _)| *whose == host);
+        let own = self.gates.iter().filter(|(whose, _)| *whose == part);
         let of = |(_, end): &(usize, String)| {
             format!("gates of {end}: only the clock of their host tells when they open")
         };
         session.unseen.extend(own.map(of));
+        session.unseen.extend(qemu::unseen(&session.system));
         session.unspaced = true;
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::failure::Failure;
 use crate::image::fnv;
-use crate::session::Session;
 use crate::several::Joints;
 use crate::simulate::{WireBooks, card, ethernet_network};
 use diapason_abi::Nanos;
@@ -23,8 +22,12 @@ pub(super) struct HostWires {
 }
 
 impl HostWires {
-    /// Returns the wires between hosts with these numbers of adapters.
-    pub fn of(sessions: &[&Session], joints: &Joints) -> Result<HostWires, Failure> {
+    /// Returns the wires between these hosts, whose machines have so many adapters.
+    pub fn of(
+        systems: &[&System],
+        adapters: &[usize],
+        joints: &Joints,
+    ) -> Result<HostWires, Failure> {
         // Faults are the simulator's, and so is the clock of an adapter's gates.
         let mut joints = joints.clone();
         for wire in &mut joints.ethernet {
@@ -32,15 +35,13 @@ impl HostWires {
             wire.gates.clear();
         }
         joints.switches.iter_mut().for_each(|switch| switch.drift_ppm = 0);
-        let systems: Vec<&System> = sessions.iter().map(|session| &session.system).collect();
-        let network = ethernet_network(&joints, &systems)?;
-        let plugs = sessions.iter().enumerate().map(|(host, session)| {
-            let adapters = 0..session.boot().adapters;
+        let network = ethernet_network(&joints, systems)?;
+        let plugs = systems.iter().zip(adapters).enumerate().map(|(host, (system, adapters))| {
             let plug = |adapter| {
-                let device = device(&session.system, adapter)?;
+                let device = device(system, adapter)?;
                 network.wire(card(host, device)).map(EthernetPlug::new)
             };
-            adapters.map(plug).collect()
+            (0..*adapters).map(plug).collect()
         });
         Ok(HostWires { plugs: plugs.collect(), network, sent: 0 })
     }
@@ -98,8 +99,8 @@ mod tests {
         let joints = Joints { ethernet, switches, ..Joints::default() };
         let systems: Vec<System> = list.hosts.into_iter().map(|host| host.system).collect();
         let to = systems[1].adapters[0].mac;
-        let sessions: Vec<Session> = systems.into_iter().map(Session::unbuilt).collect();
-        let mut wires = HostWires::of(&sessions.iter().collect::<Vec<_>>(), &joints).unwrap();
+        let systems: Vec<&System> = systems.iter().collect();
+        let mut wires = HostWires::of(&systems, &[1; 3], &joints).unwrap();
         let mut bytes = to.to_vec();
         bytes.resize(20, 7);
         let frame = |at| AdapterFrame { adapter: 0, at: Nanos(at), bytes: bytes.clone() };
@@ -112,6 +113,6 @@ mod tests {
         assert!(came.iter().all(|it| it.bytes.len() == FRAME_MIN && it.bytes.starts_with(&bytes)));
         assert!([0, 2].iter().all(|host| wires.came(*host, Nanos(10_000)).is_empty()));
         let (_, sent) = wires.finish();
-        assert_ne!(sent, HostWires::of(&[], &Joints::default()).unwrap().finish().1);
+        assert_ne!(sent, HostWires::of(&[], &[], &Joints::default()).unwrap().finish().1);
     }
 }

@@ -5,13 +5,14 @@
  * virtual time is made by the thread that runs the processors: it counts instructions, it skips
  * idle time, and it waits here at T = 0, slice, 2 x slice, ... QEMU's main loop, which runs
  * in host time, may do neither; in stock QEMU it skips idle time and races with that thread.
+ * cores.c lets several processors run side by side.
  *
  * It is the other end of the wires of Ethernet adapters, too (wires=N: the netdevs wire0, wire1, ...,
  * all of one kind that only sends, such as dgram). A frame is kept with the time at which the guest sent it,
  * until the guest stands still. A frame for the guest arrives at the time that the server names.
  *
- * The plugin interface of 7.2 has no control of time, so two functions that QEMU exports are
- * redirected: see take_over(). Everything else is called as it is.
+ * The plugin interface of 7.2 has no control of time, so functions that QEMU exports are
+ * redirected: see take_over() and take_cores(). Everything else is called as it is.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -25,6 +26,8 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 #ifndef __x86_64__
 #error "the redirection of functions is written for x86-64 hosts"
@@ -46,7 +49,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(uint64_t, const M
 
 /* Other functions of QEMU that are used: exported by the program, stable within 7.2. */
 
-enum { VIRTUAL_CLOCK = 1, INSTRUCTIONS_COUNTED = 1, NANOSECONDS = 1 };
+enum { INSTRUCTIONS_COUNTED = 1, NANOSECONDS = 1 };
 enum { POLL_FILL = 0 };
 enum { WIRES_MAX = 16 };
 
@@ -88,13 +91,10 @@ typedef struct {
 
 extern int use_icount;
 extern bool runstate_is_running(void);
-extern void *qemu_get_cpu(int index);
-extern bool cpu_thread_is_idle(void *cpu);
 extern bool all_cpu_threads_idle(void);
 extern void icount_account_warp_timer(void);
 extern void icount_start_warp_timer(void);
 extern int64_t qemu_clock_get_ns(int clock);
-extern int64_t qemu_clock_deadline_ns_all(int clock, int attributes);
 extern void qemu_clock_enable(int clock, bool enabled);
 extern void timer_init_full(Timer *, void *, int clock, int scale, int, void (*)(void *), void *);
 extern void timer_mod_ns(Timer *, int64_t);
@@ -142,7 +142,7 @@ static Timer arrival;
 /* Frames that came to an adapter without room for them, or switched off. */
 static int64_t refused;
 
-static _Noreturn void give_up(const char *why)
+_Noreturn void give_up(const char *why)
 {
     fprintf(stderr, "diapason clock: %s\n", why);
     fflush(NULL);
@@ -351,6 +351,7 @@ static _Noreturn void end(void)
  * whatever the server sends comes before whatever else is due. */
 static void hold(int64_t now)
 {
+    check_cores();
     on_arrival(NULL);
     qemu_clock_enable(VIRTUAL_CLOCK, false);
     for (;;) {
@@ -398,8 +399,10 @@ static void at_boundary(void *nothing)
  * thread calls it before each turn, before it looks at timers, with QEMU's lock held. */
 static void before_turn(void)
 {
-    int64_t now = qemu_clock_get_ns(VIRTUAL_CLOCK);
+    int64_t now;
 
+    end_cores_turn();
+    now = qemu_clock_get_ns(VIRTUAL_CLOCK);
     if (!runstate_is_running()) {
         return;
     }
@@ -409,12 +412,13 @@ static void before_turn(void)
         timer_init_full(&boundary, NULL, VIRTUAL_CLOCK, NANOSECONDS, 0, at_boundary, NULL);
         timer_init_full(&arrival, NULL, VIRTUAL_CLOCK, NANOSECONDS, 0, on_arrival, NULL);
         take_wires();
+        take_interrupts();
         settle();
     } else if (processors_idle()) {
         skipping = true;
         icount_start_warp_timer();
         skipping = false;
-        if (qemu_clock_deadline_ns_all(VIRTUAL_CLOCK, -1) != 0) {
+        if (qemu_clock_deadline_ns_all(VIRTUAL_CLOCK, ALL_TIMERS) != 0) {
             give_up("idle time was not skipped: start QEMU with -icount shift=N,sleep=off");
         }
         idle += qemu_clock_get_ns(VIRTUAL_CLOCK) - now;
@@ -436,8 +440,7 @@ static bool idle_as_seen(void)
 
 /* Start-up. */
 
-/* A function begins with a jump to another from now on. */
-static bool redirect(void *from, void *to)
+bool redirect(void *from, void *to)
 {
     unsigned char jump[14] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp *0(%rip) */
     uintptr_t page = sysconf(_SC_PAGESIZE), start = (uintptr_t)from & ~(page - 1);
@@ -473,7 +476,6 @@ int qemu_plugin_install(uint64_t id, const Machine *machine, int argc, char **ar
 {
     const char *path = NULL;
 
-    (void)id;
     for (int i = 0; i < argc; i++) {
         if (!strncmp(argv[i], "socket=", 7)) {
             path = argv[i] + 7;
@@ -492,7 +494,7 @@ int qemu_plugin_install(uint64_t id, const Machine *machine, int argc, char **ar
     if (sem_init(&settling.done, 0, 0) || !reach(path)) {
         give_up("cannot reach the device server");
     }
-    if (!take_over()) {
+    if (!take_over() || !take_cores(id, machine->smp_vcpus)) {
         give_up("QEMU's functions cannot be redirected");
     }
     return 0;

@@ -10,14 +10,21 @@ use std::process::Command;
 /// A plugin as it is written, in C.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PluginSource {
-    /// The name of its files, without their endings.
+    /// The name of what is built, without its ending.
     pub name: &'static str,
-    pub text: &'static str,
+    /// Each file with its name. Those whose names end in `.c` are compiled.
+    pub files: &'static [(&'static str, &'static str)],
 }
 
 /// The plugin that holds the clock.
-pub const CLOCK: PluginSource =
-    PluginSource { name: "clock", text: include_str!("../plugin/clock.c") };
+pub const CLOCK: PluginSource = PluginSource {
+    name: "clock",
+    files: &[
+        ("clock.h", include_str!("../plugin/clock.h")),
+        ("clock.c", include_str!("../plugin/clock.c")),
+        ("cores.c", include_str!("../plugin/cores.c")),
+    ],
+};
 /// The emulator that plugins are written for, and what that says of its version.
 pub const QEMU: &str = "qemu-system-x86_64";
 const VERSION: &str = "QEMU emulator version 7.2";
@@ -83,14 +90,21 @@ pub fn build(folder: &Path, plugin: &PluginSource) -> Result<PathBuf, Unavailabl
         return Err(Unavailable::Host);
     }
     check_emulator()?;
-    let [source, library] = ["c", "so"].map(|end| folder.join(format!("{}.{end}", plugin.name)));
-    fs::write(&source, plugin.text).map_err(|error| Unavailable::Folder(error.to_string()))?;
-    compile("cc", &source, &library)?;
+    let mut sources = Vec::new();
+    for (name, text) in plugin.files {
+        let file = folder.join(name);
+        fs::write(&file, text).map_err(|error| Unavailable::Folder(error.to_string()))?;
+        if file.extension().is_some_and(|end| end == "c") {
+            sources.push(file);
+        }
+    }
+    let library = folder.join(format!("{}.so", plugin.name));
+    compile("cc", &sources, &library)?;
     Ok(library)
 }
 
-fn compile(compiler: &str, source: &Path, library: &Path) -> Result<(), Unavailable> {
-    let output = Command::new(compiler).args(FLAGS).arg("-o").arg(library).arg(source).output();
+fn compile(compiler: &str, sources: &[PathBuf], library: &Path) -> Result<(), Unavailable> {
+    let output = Command::new(compiler).args(FLAGS).arg("-o").arg(library).args(sources).output();
     let output = output.map_err(|error| Unavailable::NoCompiler(error.to_string()))?;
     if output.status.success() {
         return Ok(());
@@ -120,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said_with_its_remedy() {
-        let nowhere = compile("no-such-compiler", Path::new("clock.c"), Path::new("clock.so"));
+        let nowhere = compile("no-such-compiler", &["clock.c".into()], Path::new("clock.so"));
         let Err(refusal @ Unavailable::NoCompiler(_)) = nowhere else { panic!("{nowhere:?}") };
         assert!(refusal.to_string().contains("libc6-dev"));
         let folder = Path::new("no/such/folder");

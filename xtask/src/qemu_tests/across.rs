@@ -4,7 +4,7 @@
 //! so nothing can be plugged into it there. Only the memory for devices that two cores have in
 //! common is tested on booted cores.
 
-use super::cores::{SLOWER, Stage};
+use super::cores::{PARALLEL, Stage};
 use crate::tally::Tally;
 use diapason::Workspace;
 use diapason::console::Line;
@@ -203,7 +203,7 @@ fn in_one_place(stage: &Stage<'_>) -> Result<(), String> {
     let options = RunOptions { horizon_ns: BOOTED_NS, record_bytes: 0, watch: false };
     let mut sessions = stage.planned(&systems, options)?;
     let mut said = [None, None];
-    boot(stage.workspace, &mut sessions, SLOWER, &mut |core, line| {
+    boot(stage.workspace, &mut sessions, PARALLEL, &mut |core, line| {
         if let Line::Log { text, .. } = line
             && text.starts_with("PLACES ")
         {

@@ -66,8 +66,7 @@ fn measure(workspace: &Workspace, built: &Built, seed: Option<u64>) -> Result<Op
     let system = describe(&workspace.root().join(SYSTEM)).map_err(said)?;
     let mut session = Session::assemble(system, built.clone(), options).map_err(said)?;
     session.hardware = PIT_ALONE;
-    // One of several processors keeps no step with a count of instructions. The second one sleeps.
-    let boot = diapason::qemu::Boot { cores: 2, ..session.boot() };
+    let boot = diapason::qemu::Boot { counted: false, ..session.boot() };
     let folder = RunFolder::create(&workspace.target()).map_err(said)?;
     let mut command = boot.command(&folder, "stdio").map_err(said)?;
     command.stdin(Stdio::null()).stdout(Stdio::piped());

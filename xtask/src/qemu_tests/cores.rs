@@ -1,14 +1,14 @@
 //! Two cores, simulated and booted: what crosses arrives, and nothing else does.
 //!
-//! QEMU's processors run in the time of this computer, so the tests of booted cores compare what is
-//! decided and done, and no times. Their clock goes slower than the computer's: a pause of the
-//! computer is short then.
+//! The processors of the tests of booted cores are threads of this computer, which really run at
+//! the same time. So they compare what is decided and done, and no times. Their clock goes slower
+//! than the computer's: a pause of the computer is short then.
 
 use super::Observed;
 use crate::compare::{Recording, lives};
 use crate::tally::Tally;
 use diapason::console::Line;
-use diapason::cores::{archives, boot};
+use diapason::cores::{Processors, archives, boot};
 use diapason::hardware::{Firmware, Inserted, Medium};
 use diapason::metal::Built;
 use diapason::plan::{Plan, Unproved};
@@ -74,8 +74,17 @@ impl Observer for Lines {
 type Core = (MachineEnding, u64, Vec<String>, Vec<String>);
 
 impl Stage<'_> {
-    fn text(&self) -> Result<String, String> {
+    /// Returns the text of the example.
+    pub fn text(&self) -> Result<String, String> {
         fs::read_to_string(self.workspace.root().join(EXAMPLE)).map_err(|error| error.to_string())
+    }
+
+    /// Returns the text without the process that never stops.
+    pub fn without_hog(&self) -> Result<String, String> {
+        let text = self.text()?;
+        let hog = text.find("[[process]]\nname = \"hog\"").ok_or("there is no hog")?;
+        let after = text[hog..].find("[[segment]]").ok_or("nothing follows the hog")?;
+        Ok(format!("{}{}", &text[..hog], &text[hog + after..]))
     }
 
     fn run(&self, text: &str, how: &Options) -> Result<Vec<Core>, String> {
@@ -105,9 +114,7 @@ impl Stage<'_> {
 /// The example, without its process that never stops, and with a logger that has all the time.
 fn undisturbed(stage: &Stage<'_>) -> Result<(), String> {
     let text = stage.text()?;
-    let hog = text.find("[[process]]\nname = \"hog\"").ok_or("there is no hog")?;
-    let after = text[hog..].find("[[segment]]").ok_or("nothing follows the hog")?;
-    let quiet = format!("{}{}", &text[..hog], &text[hog + after..]);
+    let quiet = stage.without_hog()?;
     let roomy = text.replace("budget = \"500us\"", "budget = \"9ms\"");
     let how = Options { check: true, ..Options::default() };
     let expected = stage.run(&text, &how)?;
@@ -177,9 +184,11 @@ fn repeated(stage: &Stage<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The clock of booted cores goes 2^n times slower than the computer's: a pause of 10 ms takes a
-/// sixth of the controller's period.
-pub(super) const SLOWER: u32 = 6;
+/// The processors of these tests really run at the same time. A pause of the computer of 10 ms
+/// takes a sixth of the controller's period.
+pub(super) const PARALLEL: Processors = Processors::Parallel { slower: 6 };
+/// Processors that run at the same time, with kernels that keep the computer's time.
+pub(super) const AT_FULL_PACE: Processors = Processors::Parallel { slower: 0 };
 /// How long they run: up to 100 jobs of the controller, and 10 rings. Boot takes a part of it.
 const BOOTED_NS: u64 = 100_000_000;
 /// A controller that did fewer jobs was not compared.
@@ -223,7 +232,7 @@ uses = ["ready"]
 "#;
 
 /// A host with several cores that was booted and simulated.
-struct Both {
+pub(super) struct Both {
     booted: Vec<Observed>,
     /// The entries into each simulated kernel.
     simulated: Vec<Vec<Entry>>,
@@ -242,7 +251,12 @@ impl Stage<'_> {
         self.sessions(text, options)
     }
 
-    fn sessions(&self, text: &str, options: RunOptions) -> Result<Vec<(String, Session)>, String> {
+    /// Returns the sessions of the cores of a text.
+    pub fn sessions(
+        &self,
+        text: &str,
+        options: RunOptions,
+    ) -> Result<Vec<(String, Session)>, String> {
         self.planned(&parse_cores(EXAMPLE, text).map_err(|bad| bad.plain())?, options)
     }
 
@@ -260,8 +274,15 @@ impl Stage<'_> {
         Plan::of_cores(systems).into_iter().map(session).collect()
     }
 
-    fn both(&self, text: &str) -> Result<Both, String> {
-        let mut sessions = self.recorded(text)?;
+    /// Runs the cores of a text on both machines, for so long with boot.
+    pub fn both(
+        &self,
+        text: &str,
+        processors: Processors,
+        horizon_ns: u64,
+    ) -> Result<Both, String> {
+        let how = RunOptions { horizon_ns, record_bytes: RECORD_BYTES, watch: false };
+        let mut sessions = self.sessions(text, how)?;
         let mut recordings: Vec<Recording> = Vec::new();
         recordings.resize_with(sessions.len(), Default::default);
         let how = Options { costs: Costs::recording(CLOCK_HZ), ..Options::default() };
@@ -274,7 +295,7 @@ impl Stage<'_> {
         together(seats.collect(), &Joined::Cores).map_err(|failure| failure.to_string())?;
         let mut lines: Vec<Vec<Line>> = sessions.iter().map(|_| Vec::new()).collect();
         let mut hear = |core: usize, line: &Line| lines[core].push(line.clone());
-        let runs = boot(self.workspace, &mut sessions, SLOWER, &mut hear);
+        let runs = boot(self.workspace, &mut sessions, processors, &mut hear);
         let runs = runs.map_err(|failure| failure.to_string())?.into_iter();
         let all = runs.zip(&sessions).zip(lines);
         let booted = all.map(|((run, (_, session)), lines)| Observed::of(session, run, lines));
@@ -287,7 +308,7 @@ impl Both {
     /// Each booted core must have decided what the kernel on this computer decides of the same
     /// entries, and each thread have done the same in the same order as in the simulator. Returns
     /// how many things each thread of a core did on both machines.
-    fn agree(&self, core: usize) -> Result<Vec<usize>, String> {
+    pub fn agree(&self, core: usize) -> Result<Vec<usize>, String> {
         let booted = &self.booted[core];
         booted.holds()?;
         booted.replays_equal()?;
@@ -308,7 +329,7 @@ impl Both {
     }
 
     /// The controller on the first core did as in the simulator, and enough to tell.
-    fn controls(&self) -> Result<(), String> {
+    pub fn controls(&self) -> Result<(), String> {
         let deeds = self.agree(0)?;
         let jobs = self.booted[0].run.outcome.threads.iter().map(|row| row.jobs).sum::<u64>();
         println!("{jobs} jobs of the controller");
@@ -321,7 +342,7 @@ impl Both {
 
 /// The example on both machines. A ring of the first core is heard on the second.
 fn decided_alike(stage: &Stage<'_>) -> Result<(), String> {
-    let both = stage.both(&stage.text()?)?;
+    let both = stage.both(&stage.text()?, PARALLEL, BOOTED_NS)?;
     both.controls()?;
     both.agree(1)?;
     let rings: u64 = both.booted[1].run.outcome.devices.iter().map(|row| row.interrupts).sum();
@@ -331,7 +352,7 @@ fn decided_alike(stage: &Stage<'_>) -> Result<(), String> {
 
 /// Beside a process that faults, the first core does as it does alone.
 fn beside_faults(stage: &Stage<'_>) -> Result<(), String> {
-    let both = stage.both(&(stage.text()? + FAULTS))?;
+    let both = stage.both(&(stage.text()? + FAULTS), PARALLEL, BOOTED_NS)?;
     let restarts = both.booted[1].process("diagnosis")?.restarts();
     println!("{restarts} restarts");
     if restarts < 10 {
@@ -344,7 +365,7 @@ fn beside_faults(stage: &Stage<'_>) -> Result<(), String> {
 /// rings are held back to their interval of 9 ms, and go on to be heard.
 fn beside_storm(stage: &Stage<'_>) -> Result<(), String> {
     let text = stage.text()?.replace("cores = 2", "cores = 3") + STORM;
-    let both = stage.both(&text)?;
+    let both = stage.both(&text, PARALLEL, BOOTED_NS)?;
     let devices = &both.booted[1].run.outcome.devices;
     let most = devices.iter().map(|row| row.interrupts).max().unwrap_or(0);
     println!("{most} rings heard in {} ms", BOOTED_NS / 1_000_000);
@@ -385,7 +406,8 @@ fn from_image(stage: &Stage<'_>) -> Result<(), String> {
     for firmware in [Firmware::Bios, Firmware::Uefi] {
         let medium = Medium::Disc;
         sessions[0].1.inserted = Some(Inserted { file: file.clone(), firmware, medium });
-        let runs = boot(stage.workspace, &mut sessions, 0, &mut |_, _| ()).map_err(said)?;
+        let runs =
+            boot(stage.workspace, &mut sessions, AT_FULL_PACE, &mut |_, _| ()).map_err(said)?;
         let jobs: u64 = runs[0].outcome.threads.iter().map(|row| row.jobs).sum();
         let rings: u64 = runs[1].outcome.devices.iter().map(|row| row.interrupts).sum();
         println!("{firmware:?}: {:?}, {jobs} jobs, {rings} rings", runs[0].ending);

@@ -6,7 +6,7 @@ use super::{Observed, QemuTest};
 use crate::tally::Tally;
 use diapason::Workspace;
 use diapason::console::Line;
-use diapason::cores::boot;
+use diapason::cores::{Processors, boot};
 use diapason::hardware::Hardware;
 use diapason::metal::Built;
 use diapason::qemu::MachineEnding;
@@ -175,7 +175,7 @@ wakes = "logger"
 /// Interrupts of a core have so many entries in the table of interrupts.
 const ENTRIES: u16 = 14;
 /// The clock of the run goes 2^n times slower than the device's: a copy of 100 ms takes 50.
-const SLOWER: u32 = 1;
+const PARALLEL: Processors = Processors::Parallel { slower: 1 };
 
 /// The driver is on one core, and the owner on the other. Their memory in common is reached by the
 /// device, which has no other memory of the owner's core. Doorbells ring meanwhile.
@@ -205,7 +205,7 @@ fn beside(stage: &Stage<'_>, driver: u16) -> Result<(), String> {
     sessions[0].1.hardware = CONFINED;
     let mut lines: Vec<Vec<Line>> = sessions.iter().map(|_| Vec::new()).collect();
     let mut hear = |core: usize, line: &Line| lines[core].push(line.clone());
-    let runs = boot(stage.workspace, &mut sessions, SLOWER, &mut hear);
+    let runs = boot(stage.workspace, &mut sessions, PARALLEL, &mut hear);
     let runs = runs.map_err(|failure| failure.to_string())?.into_iter().zip(&sessions).zip(lines);
     let booted = runs.map(|((run, (_, session)), lines)| Observed::of(session, run, lines));
     let booted = booted.collect::<Result<Vec<_>, String>>()?;

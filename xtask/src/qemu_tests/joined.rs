@@ -8,15 +8,16 @@ use diapason::describe::describe_any;
 use diapason::metal::Built;
 use diapason::outcome::{ChainPromise, RunVerdict};
 use diapason::session::Session;
-use diapason::simulate::Joints;
+use diapason::simulate::{Joined, Joints};
 use diapason::together::{HostRuns, Judgeable, boot, instruct, slice};
-use diapason_system::{Description, RunOptions};
+use diapason_system::{Description, RunOptions, System};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The length of a run. Links form within its first half.
 const HORIZON_NS: u64 = 1_200_000_000;
 /// Programs report once a second.
 const PAIR: &str = "examples/bridge.toml";
+const CREWED: &str = "tests/systems/bridge-cores.toml";
 const RING: &str = "examples/bridge-ring.toml";
 const MANY: &str = "examples/mail-many.toml";
 const STAR: &str = "examples/star.toml";
@@ -29,8 +30,9 @@ const SPREAD_NS: u64 = 10_000;
 
 type Test = fn(&Workspace, &Built) -> Result<(), String>;
 
-const TESTS: [(&str, Test); 7] = [
+const TESTS: [(&str, Test); 8] = [
     ("two hosts at a bridge cable say and send the same in every run", pair),
+    ("hosts, one with three cores, say and send the same in every run", crewed),
     ("three hosts form a ring of bridge cables", ring),
     ("two hosts send to one mailbox of a third", many),
     ("two hosts ask a third by a router with three cables", star),
@@ -52,7 +54,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
 /// Hosts of a list, ready to boot.
 struct Network {
     sessions: Vec<Session>,
-    joints: Joints,
+    joined: Joined,
 }
 
 /// A run of such hosts, and the lines that their programs logged.
@@ -68,25 +70,28 @@ impl Network {
         let (slice, judgeable) = (slice(&list), Judgeable::of(&list));
         let flows = ChainPromise::of_flows(&list, &network);
         let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+        let systems: Vec<System> = list.systems().map(|(_, system)| system.clone()).collect();
+        let others = list.others();
+        let (cables, ethernet, switches) = (list.cables, list.ethernet, list.switches);
+        let joints = Joints { cables, ethernet, switches, others, ..Joints::default() };
+        let joined = Joined::By(Box::new(joints));
         let mut sessions = Vec::new();
-        for (number, host) in list.hosts.into_iter().enumerate() {
-            let session = Session::assemble(host.system, built.clone(), options);
+        for (part, plan) in joined.plans(&systems).into_iter().enumerate() {
+            let session = Session::planned(plan, built.clone(), options, None);
             let mut session = session.map_err(|failure| failure.to_string())?;
-            let own = flows.iter().filter(|(end, _)| *end == number);
+            let own = flows.iter().filter(|(end, _)| *end == part);
             session.flows = own.map(|(_, promise)| promise.clone()).collect();
-            judgeable.limit(number, &mut session);
+            judgeable.limit(part, &mut session);
             session.slice = slice;
             sessions.push(session);
         }
-        let (cables, ethernet, switches) = (list.cables, list.ethernet, list.switches);
-        let joints = Joints { cables, ethernet, switches, ..Joints::default() };
-        Ok(Network { sessions, joints })
+        Ok(Network { sessions, joined })
     }
 
     fn boot(&self, workspace: &Workspace) -> Result<Ran, String> {
         let mut said = Vec::new();
         let sessions: Vec<&Session> = self.sessions.iter().collect();
-        let runs = boot(workspace, &sessions, &self.joints, &mut |host, line| {
+        let runs = boot(workspace, &sessions, self.joined.joints(), &mut |host, line| {
             if let Line::Log { text, .. } = line {
                 said.push((host, text.clone()));
             }
@@ -105,21 +110,26 @@ impl Network {
     /// are equal to the byte.
     fn boot_twice(&self, workspace: &Workspace) -> Result<Ran, String> {
         let first = self.boot(workspace)?;
-        let stop = AtomicBool::new(false);
-        let second = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            });
-            let _busy = Busy(&stop);
-            self.boot(workspace)
-        })?;
+        let second = beside_a_loop(|| self.boot(workspace))?;
         match first == second {
             true => Ok(first),
             false => Err(format!("{first:?}\nbeside a loop: {second:?}")),
         }
     }
+}
+
+/// Returns what `run` does while a thread of this computer never stops.
+pub(super) fn beside_a_loop<T>(run: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let _busy = Busy(&stop);
+        run()
+    })
 }
 
 /// Keeps a processor busy until it is dropped.
@@ -145,6 +155,18 @@ fn pair(workspace: &Workspace, built: &Built) -> Result<(), String> {
         println!("host {host}: {came} messages there and back in {longest} ns at most");
     }
     Ok(())
+}
+
+/// A host with three cores asks and answers as one with one core, and a task that never stops on
+/// another core makes no difference. Rings of the first core arrive at the third.
+fn crewed(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let network = Network::of(workspace, built, CREWED)?;
+    let (runs, _) = network.boot_twice(workspace)?;
+    all_flow(&network, &runs, 20)?;
+    let rings = runs.runs[3].outcome.devices.iter().map(|row| row.interrupts).sum::<u64>();
+    let jobs = runs.runs[2].outcome.threads.iter().map(|row| row.jobs).sum::<u64>();
+    println!("{jobs} jobs of the controller, {rings} rings heard");
+    if jobs > 1_000 && rings > 100 { Ok(()) } else { Err("a core did too little".into()) }
 }
 
 /// Every host of a ring hears both of its neighbours.

@@ -33,6 +33,7 @@ mod paths;
 mod profiled;
 mod results;
 mod screen;
+mod side_by_side;
 mod sources;
 pub mod storm;
 mod talker;
@@ -236,6 +237,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     common_time::run(workspace, built, part, tally);
     in_step::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
+    side_by_side::run(workspace, built, part, tally);
     across::run(workspace, built, part, tally);
     intruder::run(workspace, built, part, tally);
     image::run(workspace, built, part, tally);

@@ -6,7 +6,7 @@
 //! With several processors QEMU counts nothing: they run in the time of this computer. So the test
 //! of a PC whose other cores work waits until everything is measured, and looks at no time.
 
-use super::cores::Stage;
+use super::cores::{AT_FULL_PACE, Stage};
 use super::{Machine, Observed};
 use crate::tally::Tally;
 use diapason::computer::Computer;
@@ -179,7 +179,7 @@ fn beside(workspace: &Workspace, built: &Built) -> Result<(), String> {
             _ => ControlFlow::Continue(()),
         }
     };
-    boot_until(workspace, &mut sessions, 0, &mut hear).map_err(said)?;
+    boot_until(workspace, &mut sessions, AT_FULL_PACE, &mut hear).map_err(said)?;
     let out = folder.path().join("machine.toml");
     expect(profiled(&folder, console(&lines), &out), Ok(0), "the profile")?;
     let found = read(&out)?;

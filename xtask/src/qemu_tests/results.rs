@@ -2,7 +2,7 @@
 //! afterwards is what came on the serial port, and a PC without a serial port keeps it, too. With
 //! several cores, so it is for each.
 
-use super::cores::Stage;
+use super::cores::{AT_FULL_PACE, Stage};
 use super::{Machine, profiled};
 use crate::tally::Tally;
 use diapason::console::{Line, SerialPort};
@@ -177,7 +177,7 @@ impl Both {
         sessions[0].1.inserted = Some(inserted);
         let mut heard = vec![Vec::new(); sessions.len()];
         let mut hear = |core: usize, line: &Line| heard[core].push(line.clone());
-        let runs = boot(workspace, sessions, 0, &mut hear).map_err(said)?;
+        let runs = boot(workspace, sessions, AT_FULL_PACE, &mut hear).map_err(said)?;
         let kept = kept(&file)?;
         println!("{medium:?}: start {}, {} bytes, {:?}", kept.run, kept.console.len(), kept.end);
         if runs.iter().any(|run| run.ending != MachineEnding::Finished) {
@@ -295,7 +295,7 @@ fn unanswered(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let mut hear = |_: usize, line: &Line| {
         told += usize::from(matches!(line, Line::Log { text, .. } if text == UNANSWERED));
     };
-    let runs = boot(workspace, &mut sessions, 0, &mut hear).map_err(said)?;
+    let runs = boot(workspace, &mut sessions, AT_FULL_PACE, &mut hear).map_err(said)?;
     println!("{:?}, told {told} times", runs[0].ending);
     match kept(&file) {
         Err(said) if said.contains("has not run") => {}

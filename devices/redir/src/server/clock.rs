@@ -25,8 +25,8 @@ pub struct Stop {
     /// The number of the guest.
     pub guest: usize,
     pub now: Nanos,
-    /// How much of the time so far its processors had nothing to do. With `shift=0` the rest is
-    /// the number of instructions they executed.
+    /// How much of the time so far its processors had nothing to do. With `shift=0` and one
+    /// processor, the rest is the number of instructions it executed.
     pub idle: Nanos,
     /// Frames of Ethernet so far that found no room in their adapter.
     pub refused: u64,
