@@ -338,18 +338,18 @@ fn follow(
 }
 
 /// The captures of what is served.
-struct Log {
-    captures: Captures,
+pub(crate) struct Log {
+    pub captures: Captures,
     devices: Vec<Redirection>,
 }
 
 impl Log {
-    fn begin(wanted: &CaptureRequest, buses: &[(usize, CanBus)]) -> Result<Log, Failure> {
+    pub fn begin(wanted: &CaptureRequest, buses: &[(usize, CanBus)]) -> Result<Log, Failure> {
         Ok(Log { captures: Captures::begin(wanted, 1, buses)?, devices: Vec::new() })
     }
 
     /// Writes what was said up to `now`.
-    fn look(&mut self, now: Nanos, devices: &mut [Redirected<dyn UsbDevice>]) {
+    pub fn look(&mut self, now: Nanos, devices: &mut [Redirected<dyn UsbDevice>]) {
         if self.devices.is_empty() {
             // The guest stands still for the first time: nothing but hello was said.
             devices.iter_mut().for_each(|device| device.record(true));

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::image::fnv;
 use crate::interrupt;
 use crate::outcome::Outcome;
-use crate::plugged::{self, PluggedDevice};
+use crate::plugged::{self, Log, PluggedDevice};
 use crate::qemu::{Boot, MachineEnding, RunFolder};
 use crate::session::{FinishedRun, Session};
 use crate::several::{CABLE_BYTES, Joints};
@@ -82,8 +82,9 @@ pub fn boot(
     let each = hosts.iter().zip(&archives);
     let boots = each.filter_map(|(cores, archive)| cores::machine(cores, archive).transpose());
     let boots = boots.collect::<Result<Vec<Boot<'_>>, Failure>>()?;
+    let (plugged, mut logs) = plug(&boots, &joints.cables)?;
     let (ports, models): (Vec<Vec<String>>, Vec<_>) =
-        plug(&boots, &joints.cables).into_iter().map(|own| own.into_iter().unzip()).unzip();
+        plugged.into_iter().map(|own| own.into_iter().unzip()).unzip();
     let path = plugged::absolute(folder.path())?;
     let server = DeviceServer::start_together(&path, models, plan).map_err(lost)?;
     let mut machines = Vec::new();
@@ -94,7 +95,8 @@ pub fn boot(
     let adapters: Vec<usize> = boots.iter().map(|boot| boot.adapters).collect();
     let mut wires = HostWires::of(&systems[..hosts.len()], &adapters, joints)?;
     let (mut trouble, mut refused) = (None, vec![0; hosts.len()]);
-    let ended = server.run_on(&mut wires, |stop, _| {
+    let ended = server.run_on(&mut wires, |stop, devices| {
+        logs[stop.guest].iter_mut().for_each(|log| log.look(stop.now, devices));
         refused[stop.guest] = stop.refused;
         let crew = &crews[stop.guest];
         let listened = machines[stop.guest].listen(|core, line| observer(crew[core], line));
@@ -103,7 +105,16 @@ pub fn boot(
             machines.iter_mut().for_each(|machine| machine.emulator = None);
         }
     });
-    let (report, _) = ended.map_err(lost)?;
+    let (report, mut devices) = ended.map_err(lost)?;
+    let mut devices = &mut devices[..];
+    for (log, ports) in logs.into_iter().zip(&ports) {
+        let (own, others) = devices.split_at_mut(ports.len());
+        devices = others;
+        if let Some(mut log) = log {
+            log.look(report.time, own);
+            log.captures.finish()?;
+        }
+    }
     let (served, (wires, frames)) = (report.hash, wires.finish());
     let mut runs: Vec<Option<FinishedRun>> = sessions.iter().map(|_| None).collect();
     let mut consoles = Vec::new();
@@ -121,16 +132,24 @@ pub fn boot(
     }
 }
 
-/// Returns what is plugged into each host: its own devices, then its ends of cables.
-fn plug(boots: &[Boot<'_>], cables: &[Cable]) -> Vec<Vec<Plugged>> {
-    let own = |boot: &Boot<'_>| {
-        let model = |plug: &PluggedDevice| {
-            let device = surroundings::device(&plug.described, &mut Vec::new())?;
+/// Returns what is plugged into each host: its own devices, then its ends of cables. Each host has a
+/// log, if captures of it are wanted.
+fn plug(
+    boots: &[Boot<'_>],
+    cables: &[Cable],
+) -> Result<(Vec<Vec<Plugged>>, Vec<Option<Log>>), Failure> {
+    let (mut hosts, mut logs) = (Vec::new(), Vec::new());
+    for boot in boots {
+        let mut buses = Vec::new();
+        let mut model = |plug: &PluggedDevice| {
+            let device = surroundings::device(&plug.described, &mut buses)?;
             Some((plug.port.clone(), device))
         };
-        boot.plugged.iter().filter(|plug| plug.is_served()).filter_map(model).collect()
-    };
-    let mut hosts: Vec<Vec<Plugged>> = boots.iter().map(own).collect();
+        let served = boot.plugged.iter().filter(|plug| plug.is_served());
+        hosts.push(served.filter_map(&mut model).collect::<Vec<Plugged>>());
+        let wanted = boot.captures.is_some();
+        logs.push(wanted.then(|| Log::begin(&boot.captures, &buses)).transpose()?);
+    }
     for cable in cables {
         let (here, there) = slow_bridge(CABLE_BYTES, Nanos(cable.delay_ns));
         for (end, device) in cable.ends.iter().zip([here, there]) {
@@ -139,7 +158,7 @@ fn plug(boots: &[Boot<'_>], cables: &[Cable]) -> Vec<Vec<Plugged>> {
             }
         }
     }
-    hosts
+    Ok((hosts, logs))
 }
 
 /// A host's QEMU. It does not outlive this value.

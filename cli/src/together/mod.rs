@@ -50,7 +50,11 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     cleared_network(&network, request.length.unproved())?;
     let (judgeable, slice) = (Judgeable::of(&list), slice(&list));
     let several = Several::hosts(list, &network);
-    several.refuse(&request.system, &of_one(request))?;
+    let of_one = [
+        (request.record.is_some(), "--record"),
+        (request.captures.can_server.is_some(), "--can-server"),
+    ];
+    several.refuse(&request.system, &of_one)?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
     let options =
@@ -64,7 +68,9 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
         judgeable.limit(part, session);
     }
     let systems: Vec<&System> = sessions.iter().map(|(_, session)| &session.system).collect();
-    for crew in joined.crews(&systems) {
+    for (host, crew) in joined.crews(&systems).into_iter().enumerate() {
+        let captures = request.captures.clone().within(&joined.folder(&sessions[host].0));
+        crew.iter().for_each(|part| sessions[*part].1.captures = captures.clone());
         share_kernel_in(&workspace, &mut sessions, &crew)?;
     }
     interrupt::await_signals()?;
@@ -137,18 +143,6 @@ fn renumber(system: &mut System) {
             process.set(LINKS, &ports);
         }
     }
-}
-
-/// Returns the options that are about one host, and whether each is given.
-pub(crate) fn of_one(request: &RunRequest) -> [(bool, &'static str); 6] {
-    [
-        (request.record.is_some(), "--record"),
-        (request.captures.pcap.is_some(), "--pcap"),
-        (request.captures.candump.is_some(), "--candump"),
-        (request.captures.asc.is_some(), "--asc"),
-        (request.captures.blf.is_some(), "--blf"),
-        (request.captures.can_server.is_some(), "--can-server"),
-    ]
 }
 
 /// Refuses what QEMU does not have, with its place in the list.

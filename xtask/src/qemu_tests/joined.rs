@@ -7,10 +7,13 @@ use diapason::console::Line;
 use diapason::describe::describe_any;
 use diapason::metal::Built;
 use diapason::outcome::{ChainPromise, RunVerdict};
+use diapason::qemu::RunFolder;
 use diapason::session::Session;
 use diapason::simulate::{Joined, Joints};
 use diapason::together::{HostRuns, Judgeable, boot, instruct, slice};
 use diapason_system::{Description, RunOptions, System};
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The length of a run. Links form within its first half.
@@ -27,6 +30,9 @@ const CREDIT: &str = "examples/ethernet-credit.toml";
 
 /// Times of messages that nothing delays are no further apart.
 const SPREAD_NS: u64 = 10_000;
+
+/// A capture of packets begins so if its times are in nanoseconds.
+const NANOSECOND_PCAP: [u8; 4] = 0xa1b2_3c4d_u32.to_le_bytes();
 
 type Test = fn(&Workspace, &Built) -> Result<(), String>;
 
@@ -160,13 +166,32 @@ fn pair(workspace: &Workspace, built: &Built) -> Result<(), String> {
 /// A host with three cores asks and answers as one with one core, and a task that never stops on
 /// another core makes no difference. Rings of the first core arrive at the third.
 fn crewed(workspace: &Workspace, built: &Built) -> Result<(), String> {
-    let network = Network::of(workspace, built, CREWED)?;
+    let mut network = Network::of(workspace, built, CREWED)?;
+    let folder = RunFolder::create(&workspace.target()).map_err(|failure| failure.to_string())?;
+    // The parts are two hosts, and then the other cores of the second.
+    for (session, host) in network.sessions.iter_mut().zip(["left", "right", "right", "right"]) {
+        session.captures.pcap = Some(folder.path().join(host));
+    }
     let (runs, _) = network.boot_twice(workspace)?;
     all_flow(&network, &runs, 20)?;
     let rings = runs.runs[3].outcome.devices.iter().map(|row| row.interrupts).sum::<u64>();
     let jobs = runs.runs[2].outcome.threads.iter().map(|row| row.jobs).sum::<u64>();
     println!("{jobs} jobs of the controller, {rings} rings heard");
-    if jobs > 1_000 && rings > 100 { Ok(()) } else { Err("a core did too little".into()) }
+    if jobs < 1_000 || rings < 100 {
+        return Err("a core did too little".into());
+    }
+    ["left", "right"].iter().try_for_each(|host| captured(&folder.path().join(host)))
+}
+
+/// The transfers of a host were captured, with the messages in them.
+fn captured(folder: &Path) -> Result<(), String> {
+    let path = folder.join("usb0.pcap");
+    let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    println!("{} bytes of transfers", bytes.len());
+    match bytes.len() > 2 * 20 * 1024 && bytes.starts_with(&NANOSECOND_PCAP) {
+        true => Ok(()),
+        false => Err(format!("{} has {} bytes", path.display(), bytes.len())),
+    }
 }
 
 /// Every host of a ring hears both of its neighbours.
