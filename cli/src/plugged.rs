@@ -330,20 +330,23 @@ fn follow(
         log.iter_mut().for_each(|log| log.look(stop.now, devices));
     });
     let (report, mut devices) = ended.map_err(|failure| failure.to_string())?;
-    if let Some(mut log) = log {
-        log.look(report.time, &mut devices);
-        log.captures.finish().map_err(|failure| failure.to_string())?;
+    if let Some(log) = log {
+        log.finish(report.time, &mut devices).map_err(|failure| failure.to_string())?;
     }
     Ok(report)
 }
 
 /// The captures of what is served.
 pub(crate) struct Log {
-    pub captures: Captures,
+    captures: Captures,
     devices: Vec<Redirection>,
 }
 
 impl Log {
+    /// Returns the captures that are wanted of devices that have these buses.
+    ///
+    /// # Errors
+    /// If a folder or a file cannot be made.
     pub fn begin(wanted: &CaptureRequest, buses: &[(usize, CanBus)]) -> Result<Log, Failure> {
         Ok(Log { captures: Captures::begin(wanted, 1, buses)?, devices: Vec::new() })
     }
@@ -362,6 +365,19 @@ impl Log {
         }
         self.captures.settle(0, now);
         self.captures.frames();
+    }
+
+    /// Writes what was said up to the end.
+    ///
+    /// # Errors
+    /// If a capture could not be written.
+    pub fn finish(
+        mut self,
+        end: Nanos,
+        devices: &mut [Redirected<dyn UsbDevice>],
+    ) -> Result<(), Failure> {
+        self.look(end, devices);
+        self.captures.finish()
     }
 }
 

@@ -7,41 +7,13 @@
  * between them. It writes one line of numbers for each operation that ended. It changes nothing in
  * the guest, so the guest counts the same instructions with and without it.
  */
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The part of QEMU's plugin interface, version 1, that is used. */
+#include "plugin.h"
 
-typedef struct Machine Machine;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-struct qemu_plugin_hwaddr;
-typedef uint32_t Access;
-enum { NO_REGISTERS = 0, STORES = 2, ANY = 3 };
-
-__attribute__((visibility("default"))) int qemu_plugin_version = 1;
-__attribute__((visibility("default"))) int qemu_plugin_install(uint64_t, const Machine *, int,
-                                                               char **);
-
-extern void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t, void (*)(uint64_t,
-                                                                     struct qemu_plugin_tb *));
-extern void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *,
-                                                   void (*)(unsigned, void *), int, void *);
-extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *,
-                                             void (*)(unsigned, Access, uint64_t, void *), int, int,
-                                             void *);
-extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-extern uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
-extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
-extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
-extern unsigned qemu_plugin_mem_size_shift(Access);
-extern bool qemu_plugin_mem_is_store(Access);
-extern struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(Access, uint64_t);
-extern bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
+int qemu_plugin_version = 1;
 
 /* The kernel runs below the windows of processes, which have 4 GiB each. */
 enum { WINDOW_BITS = 32, LINE_BITS = 6 };
@@ -191,7 +163,7 @@ static void execute(unsigned cpu, void *what)
 
 static void access_memory(unsigned cpu, Access access, uint64_t address, void *unused)
 {
-    struct qemu_plugin_hwaddr *physical = qemu_plugin_get_hwaddr(access, address);
+    Physical *physical = qemu_plugin_get_hwaddr(access, address);
 
     (void)cpu;
     (void)unused;
@@ -220,11 +192,11 @@ static void store(unsigned cpu, Access access, uint64_t address, void *unused)
     }
 }
 
-static void translate(uint64_t id, struct qemu_plugin_tb *block)
+static void translate(uint64_t id, Block *block)
 {
     (void)id;
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(block); i++) {
-        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(block, i);
+        Instruction *insn = qemu_plugin_tb_get_insn(block, i);
         uint64_t address = qemu_plugin_insn_vaddr(insn), size = qemu_plugin_insn_size(insn);
         if (address >> WINDOW_BITS) {
             qemu_plugin_register_vcpu_mem_cb(insn, store, NO_REGISTERS, STORES, NULL);

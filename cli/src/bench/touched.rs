@@ -7,12 +7,12 @@
 use crate::qemu::Onlooker;
 use diapason_abi::layout::segment_offset;
 use diapason_pipe::measured::probe;
-use diapason_redir::plugin::PluginSource;
+use diapason_redir::plugin::{INTERFACE, PluginSource};
 use diapason_system::System;
 use std::collections::BTreeMap;
 
 const PLUGIN: PluginSource =
-    PluginSource { name: "touched", files: &[("touched.c", include_str!("touched.c"))] };
+    PluginSource { name: "touched", files: &[INTERFACE, ("touched.c", include_str!("touched.c"))] };
 
 /// A number of an operation: its key, and its name behind a number.
 pub(super) struct Number {

@@ -49,6 +49,8 @@ pub struct HostRuns {
 
 /// A model that is plugged in: where, and the model.
 type Plugged = (String, Box<dyn UsbDevice>);
+/// The models at each host, and its captures, if they are wanted.
+type PluggedHosts = (Vec<Vec<Plugged>>, Vec<Option<Log>>);
 
 /// Boots these hosts, joined by these cables and wires, and follows them until each has ended.
 /// `observer` sees every line of every console, with the number of its host, in the same order in
@@ -64,13 +66,6 @@ pub fn boot(
 ) -> Result<HostRuns, Failure> {
     sessions.iter().try_for_each(|session| surroundings::emulable(&session.system))?;
     let folder = RunFolder::create(&workspace.target())?;
-    let lost = |failure: RunError| {
-        let what = match &failure {
-            RunError::Guest(host, wrong) => format!("host {}: {wrong}", host + 1),
-            other => other.to_string(),
-        };
-        Failure::World(format!("the hosts cannot be kept in step: {what}"))
-    };
     let patience = sessions.first().map_or(EXIT, |session| session.boot().patience);
     let slice = sessions.iter().map(|session| session.slice).min().unwrap_or(plugged::SLICE);
     let plan = RunPlan { slice, patience, plugged: firmware::DONE, ..RunPlan::default() };
@@ -110,10 +105,7 @@ pub fn boot(
     for (log, ports) in logs.into_iter().zip(&ports) {
         let (own, others) = devices.split_at_mut(ports.len());
         devices = others;
-        if let Some(mut log) = log {
-            log.look(report.time, own);
-            log.captures.finish()?;
-        }
+        log.map_or(Ok(()), |log| log.finish(report.time, own))?;
     }
     let (served, (wires, frames)) = (report.hash, wires.finish());
     let mut runs: Vec<Option<FinishedRun>> = sessions.iter().map(|_| None).collect();
@@ -132,12 +124,17 @@ pub fn boot(
     }
 }
 
-/// Returns what is plugged into each host: its own devices, then its ends of cables. Each host has a
-/// log, if captures of it are wanted.
-fn plug(
-    boots: &[Boot<'_>],
-    cables: &[Cable],
-) -> Result<(Vec<Vec<Plugged>>, Vec<Option<Log>>), Failure> {
+/// Returns the failure of hosts that lost each other.
+fn lost(failure: RunError) -> Failure {
+    let what = match &failure {
+        RunError::Guest(host, wrong) => format!("host {}: {wrong}", host + 1),
+        other => other.to_string(),
+    };
+    Failure::World(format!("the hosts cannot be kept in step: {what}"))
+}
+
+/// Returns what is plugged into each host: its own devices, then its ends of cables.
+fn plug(boots: &[Boot<'_>], cables: &[Cable]) -> Result<PluggedHosts, Failure> {
     let (mut hosts, mut logs) = (Vec::new(), Vec::new());
     for boot in boots {
         let mut buses = Vec::new();

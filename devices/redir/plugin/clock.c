@@ -28,24 +28,13 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "plugin.h"
 
 #ifndef __x86_64__
 #error "the redirection of functions is written for x86-64 hosts"
 #endif
 
-/* The part of QEMU's plugin interface, version 1, that is used. */
-
-typedef struct {
-    const char *target_name;
-    struct {
-        int min, cur;
-    } version;
-    bool system_emulation;
-    int smp_vcpus, max_vcpus;
-} Machine;
-
-__attribute__((visibility("default"))) int qemu_plugin_version = 1;
-__attribute__((visibility("default"))) int qemu_plugin_install(uint64_t, const Machine *, int, char **);
+int qemu_plugin_version = 1;
 
 /* Other functions of QEMU that are used: exported by the program, stable within 7.2. */
 

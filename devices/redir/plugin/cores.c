@@ -16,18 +16,7 @@
 #include <stdint.h>
 
 #include "clock.h"
-
-/* The part of QEMU's plugin interface, version 1, that is used. */
-
-enum { NO_REGISTERS = 0 };
-
-extern void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t, void (*)(uint64_t, void *block));
-extern size_t qemu_plugin_tb_n_insns(const void *block);
-extern void *qemu_plugin_tb_get_insn(const void *block, size_t);
-extern const void *qemu_plugin_insn_data(const void *);
-extern size_t qemu_plugin_insn_size(const void *);
-extern void qemu_plugin_register_vcpu_insn_exec_cb(void *, void (*)(unsigned int, void *), int,
-                                                   void *);
+#include "plugin.h"
 
 /* Other functions of QEMU that are used: exported by the program, stable within 7.2. */
 
@@ -191,11 +180,11 @@ static void on_pause(unsigned int core, void *nothing)
     cores[core].pauses = true;
 }
 
-static void on_translated(uint64_t id, void *block)
+static void on_translated(uint64_t id, Block *block)
 {
     (void)id;
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(block); i++) {
-        void *instruction = qemu_plugin_tb_get_insn(block, i);
+        Instruction *instruction = qemu_plugin_tb_get_insn(block, i);
         const unsigned char *bytes = qemu_plugin_insn_data(instruction);
 
         if (qemu_plugin_insn_size(instruction) == 2 && bytes[0] == 0xf3 && bytes[1] == 0x90) {

@@ -16,10 +16,13 @@ pub struct PluginSource {
     pub files: &'static [(&'static str, &'static str)],
 }
 
+/// The part of QEMU's interface for plugins that is used.
+pub const INTERFACE: (&str, &str) = ("plugin.h", include_str!("../plugin/plugin.h"));
 /// The plugin that holds the clock.
 pub const CLOCK: PluginSource = PluginSource {
     name: "clock",
     files: &[
+        INTERFACE,
         ("clock.h", include_str!("../plugin/clock.h")),
         ("clock.c", include_str!("../plugin/clock.c")),
         ("cores.c", include_str!("../plugin/cores.c")),

@@ -2,7 +2,8 @@
 
 use diapason::console::Line;
 use diapason::metal::{self, Built};
-use diapason::outcome::RunVerdict;
+use diapason::outcome::{Outcome, RunVerdict};
+use diapason::qemu::{Boot, Booted, Onlooker};
 use diapason::session::{FinishedRun, Session};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
@@ -61,16 +62,52 @@ impl Bench {
     /// # Errors
     /// As for [`Bench::run`], and if nobody says so.
     pub fn lines(&self, name: &str, text: &str, horizon_ns: u64) -> Result<Vec<String>, Failure> {
-        let system = diapason_system::parse(name, text)
-            .map_err(|wrong| Failure::Ours(format!("the description of {name}: {wrong}")))?;
         let mut lines = Vec::new();
+        let system = described(name, text)?;
         self.run(system, horizon_ns, &mut |_, text| lines.push(text.to_string()))?;
-        match lines.pop() {
-            Some(last) if last == "DONE" => Ok(lines),
-            last => {
-                let said = last.as_deref().unwrap_or("nothing");
-                Err(Failure::Ours(format!("{name} did not finish; last: {said}")))
+        done(name, lines)
+    }
+
+    /// Does the same while a plugin looks on, and returns what that saw, too.
+    ///
+    /// # Errors
+    /// As for [`Bench::lines`].
+    pub fn watched_lines(
+        &self,
+        name: &str,
+        text: &str,
+        horizon_ns: u64,
+        onlooker: Onlooker,
+    ) -> Result<(Vec<String>, String), Failure> {
+        let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+        let session = Session::assemble(described(name, text)?, self.built.clone(), options)?;
+        let boot = Boot { onlooker: Some(onlooker), ..session.boot() };
+        let (mut outcome, mut lines) = (Outcome::default(), Vec::new());
+        let booted = boot.run(&self.workspace.target(), &mut |line| {
+            outcome.note(line);
+            if let Line::Log { text, .. } = line {
+                lines.push(text.clone());
             }
+        })?;
+        let Booted { ending, served, seen, .. } = booted;
+        trusted(&session, FinishedRun { ending, outcome, flight: None, served })?;
+        Ok((done(name, lines)?, seen.unwrap_or_default()))
+    }
+}
+
+/// Returns the system of a description of ours.
+fn described(name: &str, text: &str) -> Result<System, Failure> {
+    diapason_system::parse(name, text)
+        .map_err(|wrong| Failure::Ours(format!("the description of {name}: {wrong}")))
+}
+
+/// Returns the lines before the last, which must be `DONE`.
+fn done(name: &str, mut lines: Vec<String>) -> Result<Vec<String>, Failure> {
+    match lines.pop() {
+        Some(last) if last == "DONE" => Ok(lines),
+        last => {
+            let said = last.as_deref().unwrap_or("nothing");
+            Err(Failure::Ours(format!("{name} did not finish; last: {said}")))
         }
     }
 }

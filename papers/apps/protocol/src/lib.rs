@@ -124,6 +124,9 @@ impl SocketBuffers for FramePool {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Common {
+    /// Written where what is measured begins, and where it has ended: a plugin of QEMU looks at the
+    /// first two words.
+    pub marks: [AtomicU64; 2],
     /// The inbox of each listener, and that of the network thread.
     pub inboxes: [FrameInbox; 3],
     /// Whether the driver is ready.

@@ -5,6 +5,9 @@
 
 use crate::boot::{Bench, numbers};
 use diapason::Failure;
+use diapason::qemu::Onlooker;
+use diapason_abi::layout::segment_offset;
+use diapason_redir::plugin::{INTERFACE, PluginSource};
 use std::fmt::Write;
 
 /// The way of a received frame, as the programs number it.
@@ -43,6 +46,8 @@ pub(crate) struct Cost {
     pub instructions: u64,
     /// Switches of address spaces.
     pub switches: u64,
+    /// Misses of the instruction cache, over the same.
+    pub misses: u64,
 }
 
 /// The cost of receiving a datagram without adapter and kernel, in instructions.
@@ -61,14 +66,51 @@ pub(crate) struct Plain {
 
 /// The programs need less than this.
 const HORIZON_NS: u64 = 3_000_000_000;
+/// The place among the segments of the one that begins with the marks.
+const SHARED: u16 = 0;
+/// The plugin that counts misses of a cache.
+const CACHE: PluginSource =
+    PluginSource { name: "misses", files: &[INTERFACE, ("misses.c", include_str!("misses.c"))] };
 /// Frames to a port that nobody has: the sender sends so many on purpose.
 const UNKNOWN: u64 = 12;
 
 /// Returns the cost of each length of messages, and that of a frame that nobody wants.
 pub fn costs(bench: &Bench, way: Way) -> Result<Vec<Cost>, Failure> {
-    let lines = bench.lines(way.name(), &description(way, 0), HORIZON_NS)?;
-    read_costs(&lines, UNKNOWN)
-        .ok_or_else(|| Failure::Ours(format!("{}: {}", way.name(), lines.join("; "))))
+    let text = description(way, 0);
+    let [begins, ends] = [0, 8].map(|word| segment_offset(SHARED) + word);
+    let arguments = format!("begins={begins},ends={ends}");
+    let onlooker = Onlooker { plugin: CACHE, arguments };
+    let (lines, seen) = bench.watched_lines(way.name(), &text, HORIZON_NS, onlooker)?;
+    let wrong = || Failure::Ours(format!("{}: {}; {seen}", way.name(), lines.join("; ")));
+    let mut costs = read_costs(&lines, UNKNOWN).ok_or_else(wrong)?;
+    add_misses(&mut costs, &seen).ok_or_else(wrong)?;
+    Ok(costs)
+}
+
+/// Gives each cost its misses. The plugin wrote a number for each frame that was sent: frames that
+/// pass the receiver, which cost nothing, and then those of the costs in their order. Each is sent
+/// equally often, and the number in the middle counts.
+fn add_misses(costs: &mut [Cost], seen: &str) -> Option<()> {
+    let numbers: Vec<u64> = seen.lines().map(|line| line.parse().ok()).collect::<Option<_>>()?;
+    let frames = 1 + costs.iter().map(|cost| cost.frames as usize).sum::<usize>();
+    let (runs, rest) = (numbers.len() / frames, numbers.len() % frames);
+    if runs == 0 || rest > 0 {
+        return None;
+    }
+    let middle = |mut values: Vec<u64>| {
+        values.sort_unstable();
+        values[values.len() / 2]
+    };
+    let (idle, mut numbers) = numbers.split_at(runs);
+    let idle = middle(idle.to_vec());
+    for cost in costs {
+        let frames = cost.frames as usize;
+        let (own, others) = numbers.split_at(runs * frames);
+        let of_message = |frames: &[u64]| frames.iter().map(|it| it.saturating_sub(idle)).sum();
+        cost.misses = middle(own.chunks(frames).map(of_message).collect());
+        numbers = others;
+    }
+    Some(())
 }
 
 /// `RECEIVE bytes frames instructions switches`, then how many frames were discarded.
@@ -79,7 +121,7 @@ fn read_costs(lines: &[String], unknown: u64) -> Option<Vec<Cost>> {
     }
     let cost = |line: &String| match numbers(line, "RECEIVE")?[..] {
         [bytes, frames, instructions, switches] => {
-            Some(Cost { bytes, frames, instructions, switches })
+            Some(Cost { bytes, frames, instructions, switches, misses: 0 })
         }
         _ => None,
     };
@@ -155,12 +197,12 @@ fn description(way: Way, flows: u8) -> String {
         );
     }
     for (name, size, dma) in [
+        ("shared", 8, false),
         ("rings0", 4, true),
         ("rings1", 4, true),
         ("sends", 4, true),
         ("frames", 256, true),
         ("payloads", 256, false),
-        ("shared", 8, false),
     ] {
         let _ = write!(text, "[[segment]]\nname = \"{name}\"\nsize = \"{size}K\"\ndma = {dma}\n");
     }
@@ -182,7 +224,21 @@ mod tests {
                 let system = diapason_system::parse("protocol", &text);
                 let system = system.unwrap_or_else(|wrong| panic!("{way:?}: {wrong}"));
                 assert_eq!(diapason::qemu::adapters(&system), 2);
+                assert_eq!(system.segments[usize::from(SHARED)].name, "shared");
             }
+        }
+    }
+
+    #[test]
+    fn misses_belong_to_messages_in_the_order_in_which_they_were_sent() {
+        let cost = |bytes, frames| Cost { bytes, frames, instructions: 1, switches: 1, misses: 0 };
+        let mut costs = [cost(0, 1), cost(1_400, 1), cost(2_000, 2)];
+        // Three runs of each.
+        let seen = "2\n1\n1\n31\n90\n41\n61\n51\n71\n61\n21\n71\n21\n0\n91\n";
+        add_misses(&mut costs, seen).unwrap();
+        assert_eq!(costs.map(|cost| cost.misses), [40, 60, 90]);
+        for bad in ["", "1\n2\nx\n4\n5\n", "1\n2\n3\n4\n5\n6\n"] {
+            assert_eq!(add_misses(&mut costs, bad), None, "{bad}");
         }
     }
 
@@ -190,7 +246,7 @@ mod tests {
     fn lines_become_costs_and_a_lost_frame_is_noticed() {
         let lines = |text: &str| text.lines().map(String::from).collect::<Vec<String>>();
         let good = lines("RECEIVE 32 1 1869 3\nDISCARDED 20");
-        let cost = Cost { bytes: 32, frames: 1, instructions: 1_869, switches: 3 };
+        let cost = Cost { bytes: 32, frames: 1, instructions: 1_869, switches: 3, misses: 0 };
         assert_eq!(read_costs(&good, 20), Some(vec![cost]));
         assert_eq!(read_costs(&good, 0), None);
         for bad in ["RECEIVE 32 1 1869 3", "RECEIVE 32 1 1869\nDISCARDED 20", ""] {
