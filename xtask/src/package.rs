@@ -22,7 +22,7 @@ const MANUAL: &str = "usr/share/man/man1";
 const DOCUMENTS: &str = "usr/share/doc/diapason";
 /// The crates that programs of users link, what those in C need, the schema of descriptions for
 /// editors, and the examples.
-const FOLDERS: [&str; 17] = [
+const FOLDERS: [&str; 18] = [
     "abi",
     "cli/schema",
     "lib/can",
@@ -35,6 +35,7 @@ const FOLDERS: [&str; 17] = [
     "user/c/include",
     "user/c/library",
     "user/canlib",
+    "user/nal",
     "user/netlib",
     "user/rt",
     "user/tpipe",
@@ -42,7 +43,7 @@ const FOLDERS: [&str; 17] = [
     "examples",
 ];
 /// Crates of others that these need.
-const FOREIGN: [&str; 3] = ["embedded-can", "linked_list_allocator", "nb"];
+const FOREIGN: [&str; 4] = ["embedded-can", "embedded-nal", "linked_list_allocator", "nb"];
 /// The package and the program of the command.
 const PACKAGE: &str = "diapason";
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -67,10 +67,19 @@ impl UdpSocket {
     /// # Errors
     /// `Absent` if the description declares no such socket for this process.
     pub fn bind(name: &str) -> Result<UdpSocket, Errno> {
-        let (terms, names) = told(name).filter(|(it, _)| !it.is_rest()).ok_or(Errno::Absent)?;
+        let key = Key::new(name);
+        UdpSocket::open(&declared(|terms| terms.name == key).ok_or(Errno::Absent)?)
+    }
+
+    /// Opens the socket that the description declares so. A process opens a socket once.
+    ///
+    /// # Errors
+    /// `Absent` if this process has none of this number.
+    pub fn open(terms: &SocketTerms) -> Result<UdpSocket, Errno> {
+        let names = names(terms)?;
         let (inbox, slots) = memory::inbox(names.inbox, terms.quota)?;
-        let out = terms.peer.map(|peer| Outgoing::open(&terms, peer, names)).transpose()?;
-        let receiver = LazyReceiver::new(inbox, &listener(&terms));
+        let out = terms.peer.map(|peer| Outgoing::open(terms, peer, names)).transpose()?;
+        let receiver = LazyReceiver::new(inbox, &listener(terms));
         let gauge = FrameGauge::new(FrameEnd::Program, terms.number);
         let step = Step::of(terms.number, &inbox.gates);
         Ok(UdpSocket { receiver, slots, ready: Semaphore::open(names.ready)?, out, gauge, step })
@@ -165,13 +174,20 @@ fn report(gauge: &mut FrameGauge, counts: &FrameCounts, now: Nanos) {
     }
 }
 
-/// Returns what the description says of the socket of this name.
-fn told(name: &str) -> Option<(SocketTerms, &'static SocketNames)> {
+/// Returns what the description says of the first socket of this process of which this is true.
+fn told(is: impl Fn(&SocketTerms) -> bool) -> Option<SocketTerms> {
     let told = settings::read();
-    let key = Key::new(name);
-    let mut all = SocketTerms::all(told.get(SOCKETS_SETTING));
-    let terms = all.find(|terms| terms.name == key)?;
-    Some((terms, SOCKET_NAMES.get(usize::from(terms.number))?))
+    SocketTerms::all(told.get(SOCKETS_SETTING)).find(is)
+}
+
+/// Returns what the description says of the first socket for datagrams of which this is true.
+pub fn declared(is: impl Fn(&SocketTerms) -> bool) -> Option<SocketTerms> {
+    told(|terms| !terms.is_rest() && is(terms))
+}
+
+/// Returns the names of the objects of a socket.
+fn names(terms: &SocketTerms) -> Result<&'static SocketNames, Errno> {
+    SOCKET_NAMES.get(usize::from(terms.number)).ok_or(Errno::Absent)
 }
 
 impl Step {

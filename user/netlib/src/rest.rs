@@ -2,8 +2,8 @@
 //! a stack of protocols that runs on the budget of the program.
 
 use crate::memory::{self, FrameSlots};
-use crate::{Outbox, report, told};
-use diapason_abi::{Errno, Nanos};
+use crate::{Outbox, names, report, told};
+use diapason_abi::{Errno, Key, Nanos};
 use diapason_contract::ethernet::{FRAME_MAX, OUT_FRAMES, OutFrame, TAKE};
 use diapason_ether::{Buffers, Discard, FRAME_MIN, FrameCounts, InboxReader, Own};
 use diapason_pipe::measured::{FrameEnd, FrameGauge};
@@ -29,7 +29,9 @@ impl RestSocket {
     /// # Errors
     /// `Absent` if the description declares no socket of this name with `rest` for this process.
     pub fn open(name: &str) -> Result<RestSocket, Errno> {
-        let (terms, names) = told(name).filter(|(it, _)| it.is_rest()).ok_or(Errno::Absent)?;
+        let key = Key::new(name);
+        let terms = told(|terms| terms.is_rest() && terms.name == key).ok_or(Errno::Absent)?;
+        let names = names(&terms)?;
         let (inbox, slots) = memory::inbox(names.inbox, terms.quota)?;
         Ok(RestSocket {
             inbox: InboxReader::new(inbox),

@@ -7,6 +7,7 @@ use diapason_ether::Discard;
 use diapason_pipe::measured::FrameEnd;
 
 const SYSTEM: &str = "tests/systems/udp.toml";
+const PORTABLE: &str = "tests/systems/udp-portable.toml";
 const TWO: &str = "examples/udp-two.toml";
 const USB: &str = "examples/udp-usb.toml";
 const BY_USB: &str = "datagrams of a USB network device keep their bounds";
@@ -25,6 +26,19 @@ pub const TESTS: &[QemuTest] = &[
         horizon_ns: HORIZON_NS,
         works: true,
         ..QemuTest::simulated("datagrams come back whole from a model's wire", SYSTEM, whole)
+    },
+    QemuTest {
+        horizon_ns: HORIZON_NS,
+        ..QemuTest::new("datagrams of a client for `embedded-nal` come back", PORTABLE, portable)
+    },
+    QemuTest {
+        horizon_ns: HORIZON_NS,
+        works: true,
+        ..QemuTest::simulated(
+            "datagrams of a client for `embedded-nal` come back",
+            PORTABLE,
+            portable,
+        )
     },
     QemuTest {
         horizon_ns: HORIZON_NS,
@@ -82,6 +96,14 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
     if server.of(Discard::Unregistered) != SENT || server.last.passed != SENT {
         return Err(format!("the server of the second adapter counted {server:?}"));
     }
+    boot.holds()
+}
+
+/// A client that knows the traits only gets its answers, and a refusal of what nobody declared.
+fn portable(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.logged("control", &format!("PORTABLE {SENT} {SENT} 0"))?;
+    boot.logged("drive", &format!("ECHO {SENT} 0 {SENT}"))?;
     boot.holds()
 }
 
