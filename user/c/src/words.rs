@@ -64,7 +64,8 @@ pub fn offer<T>(place: Place<'_, T>, value: T) {
     }
 }
 
-/// Returns the bytes at an address. None if it is null and there should be some.
+/// Returns the bytes at an address. None if it is null and there should be some, or if no memory is
+/// as long.
 ///
 /// # Safety
 /// So many bytes can be read there, as long as the slice lives; or the address is null.
@@ -72,7 +73,8 @@ pub unsafe fn bytes<'a>(address: *const u8, length: usize) -> Option<&'a [u8]> {
     match (address.is_null(), length) {
         (_, 0) => Some(&[]),
         (true, _) => None,
-        // SAFETY: not null, and valid by contract.
+        (_, length) if isize::try_from(length).is_err() => None,
+        // SAFETY: not null, not longer than a slice may be, and valid by contract.
         _ => Some(unsafe { core::slice::from_raw_parts(address, length) }),
     }
 }

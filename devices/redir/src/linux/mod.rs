@@ -88,12 +88,27 @@ pub struct Guest {
     settings: String,
 }
 
+/// Why there is no guest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoGuest {
+    /// This computer lacks something, which the sentence names.
+    Missing(String),
+    /// The guest's program does not compile, although others do.
+    Wrong(String),
+}
+
+impl From<String> for NoGuest {
+    fn from(missing: String) -> NoGuest {
+        NoGuest::Missing(missing)
+    }
+}
+
 impl Guest {
     /// Gets and builds everything for a guest, into a folder that the next run finds again.
     ///
     /// # Errors
-    /// Returns an error that names the missing part.
-    pub fn prepare(cache: &Path, program: GuestProgram) -> Result<Guest, String> {
+    /// Returns an error that names the missing part, or what the compiler says of the program.
+    pub fn prepare(cache: &Path, program: GuestProgram) -> Result<Guest, NoGuest> {
         fs::create_dir_all(cache)
             .map_err(|error| format!("cannot make {}: {error}", cache.display()))?;
         let package = package::find(cache)?;
@@ -127,15 +142,21 @@ impl Guest {
         })
     }
 
-    /// Does the same for a test: says past its harness why there is no guest.
+    /// Does the same for a test: says past its harness what this computer lacks for a guest.
+    ///
+    /// # Panics
+    /// If the program does not compile: then the test is wrong, and fails.
     #[must_use]
     pub fn prepare_or_say(cache: &Path, program: GuestProgram) -> Option<Guest> {
-        let prepared = Guest::prepare(cache, program);
-        if let Err(why) = &prepared {
-            // Nobody is left to tell if that fails.
-            let _ = writeln!(std::io::stderr(), "SKIPPED, NOTHING WAS TESTED: {why}");
+        match Guest::prepare(cache, program) {
+            Ok(guest) => Some(guest),
+            Err(NoGuest::Missing(why)) => {
+                // Nobody is left to tell if that fails.
+                let _ = writeln!(std::io::stderr(), "SKIPPED, NOTHING WAS TESTED: {why}");
+                None
+            }
+            Err(NoGuest::Wrong(why)) => panic!("{why}"),
         }
-        prepared.ok()
     }
 
     /// Boots it with one adapter for Ethernet, which these wires join, in a new folder. Returns
@@ -191,16 +212,28 @@ fn setting<'a>(settings: &'a str, name: &str) -> Option<&'a str> {
     settings.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
 }
 
-fn compile(cache: &Path, program: GuestProgram) -> Result<PathBuf, String> {
-    let source = cache.join(format!("{}.c", program.name));
+/// A program that compiles wherever one for a guest can be made.
+const NOTHING: &str = "#include <pthread.h>\nint main(void) { return 0; }\n";
+
+/// Compiles the program. If that fails, one that does nothing tells whether this computer lacks
+/// something.
+fn compile(cache: &Path, program: GuestProgram) -> Result<PathBuf, NoGuest> {
     for (name, text) in HEADERS {
         write(&cache.join(name), text.as_bytes())?;
     }
-    write(&source, program.source.as_bytes())?;
-    let init = cache.join(program.name);
+    let compiled = compile_text(cache, program.name, program.source);
+    compiled.map_err(|why| match compile_text(cache, "nothing", NOTHING) {
+        Ok(_) => NoGuest::Wrong(why),
+        Err(why) => NoGuest::Missing(why),
+    })
+}
+
+fn compile_text(cache: &Path, name: &str, text: &str) -> Result<PathBuf, String> {
+    let (source, program) = (cache.join(format!("{name}.c")), cache.join(name));
+    write(&source, text.as_bytes())?;
     let flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-o"];
-    package::run(Command::new("cc").args(flags).arg(&init).arg(&source))?;
-    Ok(init)
+    package::run(Command::new("cc").args(flags).arg(&program).arg(&source))?;
+    Ok(program)
 }
 
 fn file_system(init: &Path, modules: &Path, drivers: Drivers) -> Result<Archive, String> {
@@ -261,5 +294,17 @@ mod tests {
         let text = "# CONFIG_HZ_100 is not set\nCONFIG_HZ_250=y\nCONFIG_HZ=250\n";
         assert_eq!(setting(text, "CONFIG_HZ"), Some("250"));
         assert_eq!(setting(text, "CONFIG_HZ_100"), None);
+    }
+
+    #[test]
+    fn a_program_that_does_not_compile_is_not_a_missing_tool() {
+        let folder = std::env::temp_dir().join(format!("diapason-guest-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let source = "int main(void) { return missing; }\n";
+        let program = GuestProgram { name: "bad", source, drivers: Drivers::Ethernet, tools: None };
+        let compiled = compile(&folder, program);
+        fs::remove_dir_all(&folder).unwrap();
+        let Err(NoGuest::Wrong(why)) = compiled else { panic!("{compiled:?}") };
+        assert!(why.contains("bad.c"), "{why}");
     }
 }

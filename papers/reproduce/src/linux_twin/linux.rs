@@ -7,7 +7,7 @@ use diapason::qemu::RunFolder;
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_devices::can::{BUSY, Sent};
-use diapason_redir::linux::{Drivers, Guest, GuestProgram};
+use diapason_redir::linux::{Drivers, Guest, GuestProgram, NoGuest};
 
 const PROGRAM: GuestProgram = GuestProgram {
     name: "twin",
@@ -44,7 +44,7 @@ impl Twin {
     ///
     /// # Errors
     /// Why it cannot be had.
-    pub fn prepare(workspace: &Workspace) -> Result<Twin, String> {
+    pub fn prepare(workspace: &Workspace) -> Result<Twin, NoGuest> {
         let guest = Guest::prepare(&workspace.target().join("tmp/linux"), PROGRAM)?;
         Ok(Twin { guest })
     }

@@ -15,6 +15,7 @@ use super::{Effort, Progress, ReproductionReport, parallel};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
+use diapason_redir::linux::NoGuest;
 use linux::{About, Twin};
 use lockstep::Window;
 use measured::{Measured, Scenario, System};
@@ -42,7 +43,11 @@ pub(super) fn reproduce(
 ) -> Result<ReproductionReport, Failure> {
     let workspace = Workspace::find()?;
     QEMU.require(Missing::Say)?;
-    let twin = Twin::prepare(&workspace);
+    let twin = match Twin::prepare(&workspace) {
+        Ok(twin) => Ok(twin),
+        Err(NoGuest::Missing(why)) => Err(why),
+        Err(NoGuest::Wrong(why)) => return Err(Failure::Ours(why)),
+    };
     if let Err(why) = &twin {
         eprintln!("LINUX IS SKIPPED, ONLY DIAPASON IS MEASURED: {why}");
     }
