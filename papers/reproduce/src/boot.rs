@@ -1,8 +1,10 @@
 //! Boots descriptions in QEMU for reproductions, and hands over what their programs log.
 
 use diapason::console::Line;
+use diapason::cores::{self, Processors};
 use diapason::metal::{self, Built};
 use diapason::outcome::{Outcome, RunVerdict};
+use diapason::plan::Plan;
 use diapason::qemu::{Boot, Booted, Onlooker};
 use diapason::session::{FinishedRun, Session};
 use diapason::tools::{Missing, QEMU};
@@ -65,6 +67,41 @@ impl Bench {
         let mut lines = Vec::new();
         let system = described(name, text)?;
         self.run(system, horizon_ns, &mut |_, text| lines.push(text.to_string()))?;
+        done(name, lines)
+    }
+
+    /// Boots the description of a host with several cores, whose instructions take 2^`shift` ns,
+    /// and returns what its processes log. One of them says `DONE`.
+    ///
+    /// # Errors
+    /// As for [`Bench::lines`].
+    pub fn lines_of_cores(
+        &self,
+        name: &str,
+        text: &str,
+        horizon_ns: u64,
+        shift: u8,
+    ) -> Result<Vec<String>, Failure> {
+        let systems = diapason_system::parse_cores(name, text)
+            .map_err(|wrong| Failure::Ours(format!("the description of {name}: {wrong}")))?;
+        let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+        let session = |plan: Plan| {
+            let core = plan.system().core.to_string();
+            let session = Session::planned(plan, self.built.clone(), options, None)?;
+            Ok((core, Session { shift, ..session }))
+        };
+        let sessions = Plan::of_cores(&systems).into_iter().map(session);
+        let mut sessions = sessions.collect::<Result<Vec<_>, Failure>>()?;
+        let mut lines = Vec::new();
+        let side_by_side = Processors::SideBySide;
+        let runs = cores::boot(&self.workspace, &mut sessions, side_by_side, &mut |_, line| {
+            if let Line::Log { text, .. } = line {
+                lines.push(text.clone());
+            }
+        })?;
+        for ((_, session), run) in sessions.iter().zip(runs) {
+            trusted(session, run)?;
+        }
         done(name, lines)
     }
 

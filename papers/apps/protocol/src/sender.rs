@@ -1,7 +1,9 @@
 //! The sender at the other adapter. It measures as the dissertation does: how much longer a delay
 //! loop of known length takes while a message is received.
 //!
-//! Its argument is what to do: 0 measures messages of many lengths, 1 sends two periodic flows.
+//! Its first argument is what to do: 0 measures messages of many lengths, 1 sends two periodic
+//! flows, 2 sends one beside a flood. The second is how many frames of the flood it sends in a
+//! second.
 
 #![no_std]
 #![no_main]
@@ -31,8 +33,12 @@ const LENGTHS: [usize; 23] = [
 const PIECE: usize = 1_458;
 const PAYLOAD: [u8; PIECE] = [0x5a; PIECE];
 
-fn main(Arguments([what, ..]): Arguments) {
-    let done = if what == 0 { lengths() } else { flows() };
+fn main(Arguments([what, rate, ..]): Arguments) {
+    let done = match what {
+        0 => lengths(),
+        1 => flows(),
+        _ => flood(rate),
+    };
     match done {
         Ok(()) => log!("DONE"),
         Err(errno) => log!("the sender failed: {errno:?}"),
@@ -138,6 +144,37 @@ fn paced(sender: &mut Sender, length: u16) -> u64 {
         black_box(turn);
     }
     sender.timed(length)
+}
+
+/// The frames of the flow beside a flood, the time between two, and the bytes of each.
+const BESIDE: u64 = 1_000;
+const BESIDE_PERIOD: Nanos = Nanos::from_millis(1);
+const BESIDE_BYTES: usize = 64;
+
+/// Sends a frame to the more urgent program every millisecond, and so many frames a second to the
+/// other. Logs `FLOOD sent received flooded`.
+fn flood(rate: u64) -> Result<(), Errno> {
+    let mut sender = Sender::start()?;
+    let own = sender.prepare(0, 0, false, BESIDE_BYTES);
+    let others = sender.prepare(2_048, 1, false, BESIDE_BYTES);
+    let start = time::now() + Nanos::from_millis(2);
+    let (mut sent, mut flooded) = (0, 0);
+    while sent < BESIDE {
+        let passed = time::now().0.saturating_sub(start.0);
+        if passed >= sent * BESIDE_PERIOD.0 {
+            sender.send(0, own);
+            sent += 1;
+        }
+        if passed * rate >= flooded * 1_000_000_000 {
+            sender.send(2_048, others);
+            flooded += 1;
+        }
+    }
+    // The last ones are on their way.
+    time::sleep(Nanos::from_millis(50));
+    let received = sender.shared.bytes[0].load(Relaxed) / BESIDE_BYTES as u64;
+    log!("FLOOD {sent} {received} {flooded}");
+    Ok(())
 }
 
 /// Sends 1 KB every 1.5 ms, and 10 bytes every 4 ms just before it if both are due. Logs `TURN

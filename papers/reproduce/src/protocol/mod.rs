@@ -9,7 +9,7 @@ use super::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::table::{Align, TextTable};
-use scenario::{Cost, Plain, Way};
+use scenario::{Cost, Flooded, Plain, Way};
 use std::ops::RangeInclusive;
 
 /// The dissertation's short messages, in bytes.
@@ -26,6 +26,11 @@ const PERIOD_NS: u64 = 1_500_000;
 const PAPER_INTERRUPT: f64 = 40.0;
 const PAPER_FILTER: f64 = 6.9;
 
+/// Frames of each flood in a second.
+const FLOODS: [u64; 3] = [1_000, 10_000, 100_000];
+/// All boots of the experiment.
+const BOOTS: usize = 13;
+
 /// Everything that was measured.
 struct All {
     /// The costs by each of [`Way::ALL`].
@@ -33,6 +38,8 @@ struct All {
     plain: Vec<Plain>,
     /// The times between receptions by the conventional way, and lazily.
     turns: [Vec<u64>; 2],
+    /// The flow beside floods of each of [`FLOODS`], by the conventional way, and lazily.
+    floods: [Vec<Flooded>; 2],
 }
 
 impl All {
@@ -79,15 +86,23 @@ pub fn reproduce(_: Effort, progress: &Progress) -> Result<ReproductionReport, F
     let bench = Bench::new()?;
     let mut costs = [const { Vec::new() }; 4];
     for (done, way) in Way::ALL.into_iter().enumerate() {
-        progress.at("boots", done, 7);
+        progress.at("boots", done, BOOTS);
         costs[done] = scenario::costs(&bench, way)?;
     }
-    progress.at("boots", 4, 7);
+    progress.at("boots", 4, BOOTS);
     let plain = scenario::plain(&bench)?;
-    progress.at("boots", 5, 7);
+    progress.at("boots", 5, BOOTS);
     let turns = [scenario::turns(&bench, Way::Conventional)?, scenario::turns(&bench, Way::Lazy)?];
+    let flood = |way| {
+        let outcomes = FLOODS.iter().map(|rate| scenario::flooded(&bench, way, *rate));
+        outcomes.collect::<Result<Vec<Flooded>, Failure>>()
+    };
+    progress.at("boots", 7, BOOTS);
+    let conventional = flood(Way::Conventional)?;
+    progress.at("boots", 10, BOOTS);
+    let floods = [conventional, flood(Way::Lazy)?];
     progress.end();
-    report(&All { costs, plain, turns })
+    report(&All { costs, plain, turns, floods })
 }
 
 fn report(all: &All) -> Result<ReproductionReport, Failure> {
@@ -96,6 +111,7 @@ fn report(all: &All) -> Result<ReproductionReport, Failure> {
     rows.extend(missed(all)?);
     rows.extend(long(all)?);
     rows.push(jitter(all));
+    rows.extend(flooded(all));
     let sections = vec![
         ("Receiving a message, instructions (median)".into(), table(all)?),
         ("Receiving a message, misses of the instruction cache (median)".into(), misses(all)?),
@@ -211,6 +227,30 @@ fn jitter(all: &All) -> Row {
     )
 }
 
+/// Returns the claims about floods of frames for a less urgent program.
+fn flooded(all: &All) -> Vec<Row> {
+    let [old, new] = &all.floods;
+    let most = old.iter().map(|flood| flood.missed).max().unwrap_or(0);
+    let lazy = new.iter().map(|flood| {
+        let id = format!("flood.lazy-{}", flood.rate);
+        Row::numbers(&id, "datagrams", None, flood.missed as f64).holds(flood.missed == 0).note(
+            format!(
+                "missed of 1,000, one each millisecond, beside {} frames for a less urgent \
+                 program, with 31 million instructions a second; promised: none",
+                flood.flooded
+            ),
+        )
+    });
+    let conventional = old.iter().map(|flood| format!("{} at {}", flood.missed, flood.rate));
+    let conventional = conventional.collect::<Vec<_>>().join(", ");
+    let row = Row::numbers("flood.conventional", "datagrams", None, most as f64);
+    let row = row.holds(most > 0).note(format!(
+        "the same by the conventional way, the most of all floods ({conventional} frames a \
+         second); promised: some"
+    ));
+    lazy.chain([row]).collect()
+}
+
 fn table(all: &All) -> Result<String, Failure> {
     let mut columns = vec![("bytes", Align::Right), ("frames", Align::Right)];
     for way in Way::ALL {
@@ -308,7 +348,8 @@ mod tests {
         ];
         let plain = Plain { bytes: 32, filter: 172, bypass: 180, full: 400, conventional: 600 };
         let turns = [vec![1_500_300, 1_499_700], vec![1_500_200, 1_499_800]];
-        All { costs, plain: vec![plain], turns }
+        let flood = |missed| vec![Flooded { rate: 100_000, flooded: 99_000, missed }];
+        All { costs, plain: vec![plain], turns, floods: [flood(1), flood(0)] }
     }
 
     fn broken(all: &All) -> Vec<String> {
@@ -336,6 +377,8 @@ mod tests {
         let long = alter(&|all| all.costs[1][4].instructions = 851);
         assert_eq!(long, ["long.single-copy-fragmented"]);
         assert_eq!(alter(&|all| all.turns[1][0] = 1_500_202), ["jitter.saved"]);
+        assert_eq!(alter(&|all| all.floods[1][0].missed = 1), ["flood.lazy-100000"]);
+        assert_eq!(alter(&|all| all.floods[0][0].missed = 0), ["flood.conventional"]);
     }
 
     #[test]

@@ -140,6 +140,35 @@ pub fn turns(bench: &Bench, way: Way) -> Result<Vec<u64>, Failure> {
     rest.iter().map(turn).collect::<Option<Vec<u64>>>().ok_or_else(damaged)
 }
 
+/// The outcome of a flow beside a flood of frames for a less urgent program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Flooded {
+    /// Frames of the flood in a second, as asked for.
+    pub rate: u64,
+    /// Frames of the flood that were sent within that of the flow.
+    pub flooded: u64,
+    /// Datagrams of the flow that never reached their program.
+    pub missed: u64,
+}
+
+/// An instruction of the flooded host takes 2 to the power of this, in ns. That makes 31 million a
+/// second, and the dissertation's processor has 25 MHz.
+const FLOODED_SHIFT: u8 = 5;
+
+/// Returns what becomes of the flow to the more urgent program, beside a flood of `rate` frames a
+/// second. The sender has a core of its own.
+pub fn flooded(bench: &Bench, way: Way, rate: u64) -> Result<Flooded, Failure> {
+    let text = description(way, 2).replace("arguments = [2]", &format!("arguments = [2, {rate}]"));
+    let lines = bench.lines_of_cores(way.name(), &text, HORIZON_NS, FLOODED_SHIFT)?;
+    let found = lines.iter().find_map(|line| numbers(line, "FLOOD"));
+    match found.as_deref() {
+        Some([sent, received, flooded]) if received <= sent => {
+            Ok(Flooded { rate, flooded: *flooded, missed: sent - received })
+        }
+        _ => Err(Failure::Ours(format!("{}: {}", way.name(), lines.join("; ")))),
+    }
+}
+
 /// Returns the costs without adapter and kernel.
 pub fn plain(bench: &Bench) -> Result<Vec<Plain>, Failure> {
     let text = "[system]\nname = \"plain\"\n[[process]]\nname = \"plain\"\n\
@@ -155,11 +184,13 @@ pub fn plain(bench: &Bench) -> Result<Vec<Plain>, Failure> {
     read.ok_or_else(|| Failure::Ours(format!("plain: {}", lines.join("; "))))
 }
 
-/// Returns the description. With `flows` the sender is a peer that nothing delays, and sends two
-/// periodic flows; else it is the loop that everything interrupts.
-fn description(way: Way, flows: u8) -> String {
+/// Returns the description. The sender is told to do `what`: 0, it is the loop that everything
+/// interrupts; 1, a peer that nothing delays, and sends two periodic flows; 2, a peer with a core
+/// of its own.
+fn description(way: Way, what: u8) -> String {
     let number = way as u8;
-    let mut text = String::from("[system]\nname = \"protocol\"\n");
+    let cores = if what == 2 { "cores = 2\n" } else { "" };
+    let mut text = format!("[system]\nname = \"protocol\"\n{cores}");
     let mut process = |name: &str, program: &str, priority: u8, rest: &str| {
         let _ = write!(
             text,
@@ -184,12 +215,16 @@ fn description(way: Way, flows: u8) -> String {
                     \"network\"]\n";
         process("stack", "network", 30, rest);
     }
+    let core = if what == 2 { "core = 1\n" } else { "" };
     let sender = format!(
-        "counters = true\nuses = [\"nic1\", \"rings1\", \"sends\", \"shared\"]\n\
-         arguments = [{flows}]\n"
+        "{core}counters = true\nuses = [\"nic1\", \"rings1\", \"sends\", \"shared\"]\n\
+         arguments = [{what}]\n"
     );
-    process("sender", "sender", if flows == 1 { 60 } else { 10 }, &sender);
-    for (name, rest) in [("nic0", "irqs = 1\ninterval = \"100us\"\n"), ("nic1", "instance = 1\n")] {
+    process("sender", "sender", if what == 1 { 60 } else { 10 }, &sender);
+    // Nothing holds interrupts of a flood apart.
+    let interval = if what == 2 { "1us" } else { "100us" };
+    let first = format!("irqs = 1\ninterval = \"{interval}\"\n");
+    for (name, rest) in [("nic0", &*first), ("nic1", "instance = 1\n")] {
         let _ = write!(
             text,
             "[[device]]\nname = \"{name}\"\npci = \"020000\"\nvendor = \"8086:10d3\"\n\
