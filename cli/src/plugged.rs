@@ -13,7 +13,7 @@ use diapason_abi::record::exit;
 use diapason_devices::UsbDevice;
 use diapason_devices::can::CanBus;
 use diapason_redir::{CONTROLLER, DeviceServer, Redirected, RunPlan, RunReport};
-use diapason_sim::XHCI;
+use diapason_sim::{FrameTap, XHCI};
 use diapason_system::{System, UsbModel, UsbPlug};
 use std::ffi::OsString;
 use std::io::Write;
@@ -301,7 +301,7 @@ fn serve(
         let open = |address| CanServer::open(address).map_err(|failure| failure.to_string());
         let clients = wanted.can_server.map(open).transpose()?;
         clients.into_iter().for_each(|server| server.serve(&buses));
-        let begin = || Log::begin(&wanted, &buses).map_err(|failure| failure.to_string());
+        let begin = || Log::begin(&wanted, &buses, &[]).map_err(|failure| failure.to_string());
         let log = wanted.is_some().then(begin).transpose()?;
         let ports: Vec<String> = plugs.into_iter().map(|plug| plug.port).collect();
         let status = u8::try_from(exit::status(exit::FINISHED)).unwrap_or(0);
@@ -343,12 +343,17 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Returns the captures that are wanted of devices that have these buses.
+    /// Returns the captures that are wanted of devices that have these buses, and of adapters.
     ///
     /// # Errors
     /// If a folder or a file cannot be made.
-    pub fn begin(wanted: &CaptureRequest, buses: &[(usize, CanBus)]) -> Result<Log, Failure> {
-        Ok(Log { captures: Captures::begin(wanted, 1, buses)?, devices: Vec::new() })
+    pub fn begin(
+        wanted: &CaptureRequest,
+        buses: &[(usize, CanBus)],
+        adapters: &[FrameTap],
+    ) -> Result<Log, Failure> {
+        let captures = Captures::begin(wanted, 1, buses, adapters)?;
+        Ok(Log { captures, devices: Vec::new() })
     }
 
     /// Writes what was said up to `now`.
@@ -364,7 +369,7 @@ impl Log {
             }
         }
         self.captures.settle(0, now);
-        self.captures.frames();
+        self.captures.frames(now);
     }
 
     /// Writes what was said up to the end.

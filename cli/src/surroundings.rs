@@ -29,7 +29,7 @@ use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
 use diapason_plan::beside::{self, DISK_BLOCKS};
 use diapason_sim::XHCI;
 use diapason_sim::{
-    CARD, Card, ControllerMishap, EthernetWire, Features, Flood, FunctionModel, Planned,
+    CARD, Card, ControllerMishap, EthernetWire, Features, Flood, FrameTap, FunctionModel, Planned,
     PluggedController, Tap, Upset,
 };
 use diapason_system::{
@@ -213,6 +213,8 @@ pub struct Sights {
     /// The host's controllers: the place of each in the description.
     pub taps: Vec<(usize, Tap)>,
     pub buses: Wired,
+    /// The host's adapters for Ethernet.
+    pub adapters: Vec<FrameTap>,
 }
 
 /// Applies a fault to the CAN bus of its channel.
@@ -294,17 +296,18 @@ fn lie(fault: &InjectedFault) -> Option<Lie> {
 #[must_use]
 pub fn functions(system: &System, faults: &[InjectedFault]) -> Functions {
     let mut functions = as_functions(controllers(system, faults, &[]));
-    functions.extend(cards(system, faults, |_| None));
+    functions.extend(cards(system, faults, |_| None, &mut Vec::new()));
     functions
 }
 
 /// Returns the cards of a host: its adapters for Ethernet, with strangers who flood them, and its
 /// controllers for CAN. `wire` has the wire of the adapter that is a device; one wire joins those
-/// without.
+/// without. `taps` gets a handle on the frames of each adapter, in the order of the devices.
 pub fn cards(
     system: &System,
     faults: &[InjectedFault],
     wire: impl Fn(usize) -> Option<EthernetWire>,
+    taps: &mut Vec<FrameTap>,
 ) -> Functions {
     let cards = system.adapters.iter().filter(|adapter| adapter.card().is_some());
     let speed = cards.map(|adapter| adapter.speed).min();
@@ -316,6 +319,7 @@ pub fn cards(
         let mut card = Card::new(wire(device).as_ref().unwrap_or(&shared));
         let own = faults.iter().filter(|it| it.kind == FaultKind::Flood && it.target == device);
         own.filter_map(|fault| flood(system, fault)).for_each(|flood| card.flood(flood));
+        taps.push(card.tap());
         (CARD, Box::new(card))
     };
     cards.map(card).chain(buffered(system, faults)).collect()
@@ -365,9 +369,9 @@ pub fn as_functions(controllers: Vec<(usize, PluggedController)>) -> Functions {
 /// view has the bytes that transfers carry.
 #[must_use]
 pub fn in_sight(system: &System, faults: &[InjectedFault], transfers: bool) -> (Functions, Sights) {
-    let (controllers, sights) = controllers_in_sight(system, faults, &[], transfers);
+    let (controllers, mut sights) = controllers_in_sight(system, faults, &[], transfers);
     let mut functions = as_functions(controllers);
-    functions.extend(cards(system, faults, |_| None));
+    functions.extend(cards(system, faults, |_| None, &mut sights.adapters));
     (functions, sights)
 }
 

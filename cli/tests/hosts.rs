@@ -24,7 +24,8 @@ fn what_is_about_one_host_refuses_several() {
     let says = "lists 2 hosts, and this command takes one";
     refused(&["image", HOSTS], says);
     refused(&["run", HOSTS, "--record", "x"], "`--record` is about one host");
-    refused(&["run", HOSTS, "--pcap", "x"], "`--pcap` is about one host");
+    let server = ["run", HOSTS, "--can-server", "127.0.0.1:0"];
+    refused(&server, "`--can-server` is about one host");
     refused(&["sim", HOSTS, "--gdb"], "`--gdb` is about one host");
     let faults = ["sim", HOSTS, "--search", "3", "--faults"];
     refused(&faults, "`--search --faults` is about one host");

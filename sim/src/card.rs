@@ -8,7 +8,7 @@
 
 use crate::ethernet::{Arrival, EthernetWire};
 use crate::function::{FunctionModel, Note};
-use crate::plug::EthernetPlug;
+use crate::plug::{EthernetPlug, FrameTap};
 use crate::stamps::CardStamps;
 use diapason_abi::Nanos;
 use diapason_devices::faulty::OwnClock;
@@ -115,6 +115,12 @@ impl Card {
     #[must_use]
     pub fn with_crystal(self, crystal: OwnClock) -> Card {
         Card { stamps: CardStamps::new(crystal), ..self }
+    }
+
+    /// Returns a handle on the frames that pass its end of the wire.
+    #[must_use]
+    pub fn tap(&self) -> FrameTap {
+        self.plug.tap()
     }
 
     /// Puts a frame of a stranger, which begins at `begin`, on the way to this adapter.

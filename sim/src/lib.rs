@@ -65,7 +65,7 @@ pub use gated::{GatedBooks, StepSpan};
 pub use glance::{Glance, ThreadRegisters};
 pub use history::{Doing, History, HistorySpan};
 pub use observe::{Moment, Observer, Said, SegmentReader, Stray, Trace};
-pub use plug::EthernetPlug;
+pub use plug::{EthernetPlug, FrameTap, PassedFrame};
 pub use processor::Ending;
 pub use region::HOSTS_MAX;
 pub use tap::{Tap, TapTraffic};

@@ -1,14 +1,19 @@
 //! Captures of a simulated system: they change nothing, and they hold what was there.
 
+use clap::Parser;
 use diapason::Workspace;
+use diapason::arguments::{CommandLine, execute};
 use diapason::capture::CaptureRequest;
 use diapason::describe::describe;
+use diapason::failure::UNPROVED;
 use diapason::metal::Built;
 use diapason::session::Session;
 use diapason::simulate::{Simulation, asked};
 use diapason_can::candump;
+use diapason_capture::pcap::{self, LinkType};
 use diapason_sim::Options;
 use diapason_system::RunOptions;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,6 +31,17 @@ const FRAMES: usize = 10_000;
 /// Transfers in this time, and most of them at once.
 const TRANSFERS: usize = 1_000;
 const UNDER_WAY: usize = 8;
+
+const ETHERNET: &str = "examples/ethernet-time.toml";
+/// The kinds of frames with a tag, and of messages of the common time. A run has at least so many.
+const TAGGED: u16 = 0x8100;
+const TIMED: u16 = 0x88f7;
+const TAGGED_MIN: usize = 1_000;
+const TIMED_MIN: usize = 20;
+/// The ports of the senders. Payloads are numbers, and Wireshark would take some for protocols.
+const PORTS: [u16; 2] = [4_000, 4_001];
+/// Frames that are on the way when a run ends, at most.
+const ON_THE_WAY: usize = 4;
 
 /// The step: runs with and without captures, and a look at the files.
 pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
@@ -56,6 +72,87 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
         look(&folder)?;
     }
     fs::remove_dir_all(&folder).map_err(|error| error.to_string())
+}
+
+/// The step of adapters: the list is simulated with captures, and both adapters have the same
+/// frames, with tags and messages of the common time among them.
+pub fn check_ethernet(workspace: &Workspace, _: &Built) -> Result<(), String> {
+    let list = workspace.root().join(ETHERNET).display().to_string();
+    let folder = workspace.target().join("captures-ethernet");
+    let words = ["diapason", "sim", &list, "--for", "5s", "--pcap"].map(OsString::from);
+    let words = words.into_iter().chain([folder.clone().into()]);
+    let line = CommandLine::try_parse_from(words).map_err(|error| error.to_string())?;
+    // Nobody knows the common time after 5 s, so the run is no evidence of it.
+    match execute(line.command) {
+        Ok(UNPROVED) => {}
+        other => return Err(format!("the run ended with {other:?}")),
+    }
+    let mut seen = Vec::new();
+    for host in ["station", "drive"] {
+        let path = folder.join(host).join("eth0.pcap");
+        let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let frames = frames(&bytes).ok_or("the capture of an adapter is no whole file")?;
+        if !frames.is_sorted_by_key(|(at, _)| *at) {
+            return Err(format!("the frames of {host} are not in order"));
+        }
+        let of_kind = |kind: u16| {
+            let is = |(_, frame): &&(u64, &[u8])| frame.get(12..14) == Some(&kind.to_be_bytes());
+            frames.iter().filter(is).count()
+        };
+        let [tagged, timed] = [of_kind(TAGGED), of_kind(TIMED)];
+        println!("{host}: {tagged} frames with a tag, {timed} of the common time");
+        if tagged < TAGGED_MIN || timed < TIMED_MIN {
+            return Err(format!("{host}: {tagged} and {timed} frames"));
+        }
+        decoded(&path, tagged, timed)?;
+        seen.push((tagged, timed));
+    }
+    if seen[0].0.abs_diff(seen[1].0) > ON_THE_WAY {
+        return Err(format!("the adapters have seen {seen:?} frames"));
+    }
+    fs::remove_dir_all(&folder).map_err(|error| error.to_string())
+}
+
+/// Returns the packets of a capture with their times in ns; `None` if it is not whole.
+fn frames(mut bytes: &[u8]) -> Option<Vec<(u64, &[u8])>> {
+    let header = pcap::header(LinkType::Ethernet);
+    bytes = bytes.strip_prefix(&header)?;
+    let mut frames = Vec::new();
+    while !bytes.is_empty() {
+        let (head, rest) = bytes.split_first_chunk::<16>()?;
+        let word = |at: usize| head[at..].first_chunk().map(|word| u32::from_le_bytes(*word));
+        let [seconds, ns, kept, whole] = [word(0)?, word(4)?, word(8)?, word(12)?];
+        let (frame, rest) = rest.split_at_checked(kept as usize)?;
+        if kept != whole || ns >= 1_000_000_000 {
+            return None;
+        }
+        frames.push((u64::from(seconds) * 1_000_000_000 + u64::from(ns), frame));
+        bytes = rest;
+    }
+    Some(frames)
+}
+
+/// Compares what Wireshark's reader finds in a capture of Ethernet, where it is installed.
+fn decoded(path: &Path, tagged: usize, timed: usize) -> Result<(), String> {
+    let count = |filter: &str| {
+        let mut reader = Command::new("tshark");
+        reader.args(["-n", "-Y", filter]);
+        for port in PORTS {
+            reader.arg("-d").arg(format!("udp.port=={port},data"));
+        }
+        let output = reader.arg("-r").arg(path).stderr(Stdio::null()).output().ok()?;
+        let lines = output.stdout.iter().filter(|byte| **byte == b'\n').count();
+        Some((output.status.success(), lines))
+    };
+    let Some(tags) = count("vlan") else {
+        println!("no tshark to look at the frames");
+        return Ok(());
+    };
+    let found = (tags, count("ptp"), count("_ws.malformed"));
+    match found == ((true, tagged), Some((true, timed)), Some((true, 0))) {
+        true => Ok(()),
+        false => Err(format!("tshark sees {found:?}: frames with a tag, of time, malformed")),
+    }
 }
 
 /// Checks that the files are whole, and that one kind has as many frames as the other.

@@ -16,8 +16,11 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Simulated, so among what is run by the name's part.
+/// The captures of USB and CAN, which are simulated, so among what is run by the name's part.
 const CAPTURES: &str = "simulator: captures change nothing and hold every frame";
+
+/// The captures of adapters for Ethernet.
+const FRAMES: &str = "simulator: captures of Ethernet have all frames, as Wireshark reads them";
 
 /// A comparison of the two machines.
 const COMPARED: &str = "QEMU and the simulator agree on random task sets";
@@ -51,8 +54,12 @@ fn booted_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Ta
     qemu_tests::run(workspace, built, part, tally);
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
     touched::steps(workspace, built, part, tally);
-    let checks: [(&str, Check); 3] =
-        [(CAPTURES, captures::check), (COMPARED, compared), (SCRIPTED, scripted)];
+    let checks: [(&str, Check); 4] = [
+        (CAPTURES, captures::check),
+        (FRAMES, captures::check_ethernet),
+        (COMPARED, compared),
+        (SCRIPTED, scripted),
+    ];
     for (name, check) in checks.into_iter().filter(|(name, _)| name.contains(part)) {
         tally.step(name, || check(workspace, built));
     }

@@ -21,6 +21,7 @@ use diapason_abi::Nanos;
 use diapason_capture::pcap::{self, LinkType};
 use diapason_capture::{ReorderBuffer, usb};
 use diapason_devices::can::CanBus;
+use diapason_sim::FrameTap;
 use frames::Frames;
 use output::Output;
 use std::net::SocketAddr;
@@ -68,11 +69,51 @@ impl CaptureRequest {
 pub struct Captures {
     usb: Vec<(Output, ReorderBuffer<Vec<u8>>)>,
     can: Vec<Frames>,
+    adapters: Vec<AdapterCapture>,
+}
+
+/// The file of an adapter for Ethernet.
+struct AdapterCapture {
+    file: Output,
+    order: ReorderBuffer<Vec<u8>>,
+    tap: FrameTap,
+    /// When the frames were looked at last. None of before will come any more at the next look.
+    looked: Nanos,
+}
+
+impl AdapterCapture {
+    fn begin(folder: &Path, number: usize, tap: &FrameTap) -> Result<AdapterCapture, Failure> {
+        let mut file = create(folder, &format!("eth{number}.pcap"))?;
+        file.put(&pcap::header(LinkType::Ethernet));
+        tap.record();
+        let order = ReorderBuffer::default();
+        Ok(AdapterCapture { file, order, tap: tap.clone(), looked: Nanos::ZERO })
+    }
+
+    /// Takes in the frames that passed.
+    fn take(&mut self) {
+        for frame in self.tap.take() {
+            self.order.push(frame.at, pcap::packet(frame.at, &frame.bytes));
+        }
+    }
+
+    fn look(&mut self, now: Nanos) {
+        self.take();
+        let looked = std::mem::replace(&mut self.looked, now);
+        self.order.before(looked).iter().for_each(|packet| self.file.put(packet));
+    }
+
+    fn finish(mut self) -> Result<(), Failure> {
+        self.take();
+        self.order.rest().iter().for_each(|packet| self.file.put(packet));
+        self.file.finish()
+    }
 }
 
 impl Captures {
-    /// Empty files for the transfers of so many controllers and for the frames of these buses, each
-    /// with the number of its channel. They are recorded from now on.
+    /// Empty files for the transfers of so many controllers, for the frames of these buses, each
+    /// with the number of its channel, and for those of these adapters. They are recorded from now
+    /// on.
     ///
     /// # Errors
     /// If a folder or a file cannot be made.
@@ -80,13 +121,17 @@ impl Captures {
         request: &CaptureRequest,
         controllers: usize,
         buses: &[(usize, CanBus)],
+        adapters: &[FrameTap],
     ) -> Result<Captures, Failure> {
-        let mut captures = Captures { usb: Vec::new(), can: Vec::new() };
+        let mut captures = Captures { usb: Vec::new(), can: Vec::new(), adapters: Vec::new() };
         if let Some(folder) = &request.pcap {
             for number in 0..controllers {
                 let mut file = create(folder, &format!("usb{number}.pcap"))?;
                 file.put(&pcap::header(LinkType::Usb));
                 captures.usb.push((file, ReorderBuffer::default()));
+            }
+            for (number, tap) in adapters.iter().enumerate() {
+                captures.adapters.push(AdapterCapture::begin(folder, number, tap)?);
             }
         }
         for (number, bus) in buses {
@@ -109,9 +154,10 @@ impl Captures {
         }
     }
 
-    /// Writes the frames that went over the buses since the last call.
-    pub fn frames(&mut self) {
+    /// Writes the frames that went over the buses, and by the adapters, since the last call.
+    pub fn frames(&mut self, now: Nanos) {
         self.can.iter_mut().for_each(Frames::write);
+        self.adapters.iter_mut().for_each(|adapter| adapter.look(now));
     }
 
     /// The end of the run; the files are complete.
@@ -123,6 +169,7 @@ impl Captures {
             order.rest().iter().for_each(|packet| file.put(packet));
             file.finish()?;
         }
+        self.adapters.into_iter().try_for_each(AdapterCapture::finish)?;
         self.can.into_iter().try_for_each(Frames::finish)
     }
 }
@@ -145,9 +192,9 @@ mod tests {
         let bus = CanBus::busy(2).unwrap();
         let [pcap, candump, asc, blf] = [(); 4].map(|()| Some(folder.clone()));
         let request = CaptureRequest { pcap, candump, asc, blf, can_server: None };
-        let mut captures = Captures::begin(&request, 1, &[(3, bus.clone())]).unwrap();
+        let mut captures = Captures::begin(&request, 1, &[(3, bus.clone())], &[]).unwrap();
         bus.advance(Nanos::from_millis(20));
-        captures.frames();
+        captures.frames(Nanos(1));
         bus.advance(Nanos::from_millis(40));
         captures.finish().unwrap();
         let log = fs::read_to_string(folder.join("can3.log")).unwrap();
@@ -179,7 +226,7 @@ mod tests {
         fs::write(&file, "").unwrap();
         let request =
             CaptureRequest { pcap: Some(file.join("below")), ..CaptureRequest::default() };
-        let refused = Captures::begin(&request, 1, &[]).err().unwrap();
+        let refused = Captures::begin(&request, 1, &[], &[]).err().unwrap();
         assert_eq!(refused.exit_code(), 4);
         fs::remove_file(&file).unwrap();
     }

@@ -154,7 +154,7 @@ fn run(
     let server = request.captures.can_server.map(CanServer::open).transpose()?;
     server.into_iter().for_each(|server| server.serve(&buses));
     let captured = request.captures.is_some() && request.search.is_none();
-    let begin = || Captures::begin(&request.captures, 0, &buses);
+    let begin = || Captures::begin(&request.captures, 0, &buses, &[]);
     let mut captures = captured.then(begin).transpose()?;
     let Length { horizon_ns, .. } = request.length;
     let mut progress = Progress::new(horizon_ns, request.json || request.search.is_some());
@@ -162,7 +162,7 @@ fn run(
     while now.0 < horizon_ns && !interrupt::came() {
         now = (now + DISTANCE).min(Nanos(horizon_ns));
         buses.iter().for_each(|(_, bus)| bus.advance(now));
-        captures.iter_mut().for_each(Captures::frames);
+        captures.iter_mut().for_each(|captures| captures.frames(now));
         progress.at(now.0, |seconds| format!("{:.1} x real time", now.0 as f64 / 1e9 / seconds));
     }
     captures.map_or(Ok(()), Captures::finish)?;

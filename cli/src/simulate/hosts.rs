@@ -25,10 +25,10 @@ use crate::qemu::MachineEnding;
 use crate::session::{FinishedRun, Session};
 use crate::several::{AllParts, Named, Several, report};
 pub use crate::several::{Joined, Joints};
-use crate::surroundings::{self, Functions, as_functions, simulable};
+use crate::surroundings::{self, Functions, Sights, as_functions, simulable};
 use crate::workspace::Workspace;
 use diapason_abi::{Key, Nanos};
-use diapason_sim::{Ended, EthernetNetwork, Observer, Options, Trace};
+use diapason_sim::{Ended, EthernetNetwork, FrameTap, Observer, Options, Trace};
 use diapason_system::{Hosts, InjectedFault, RunOptions, System};
 use std::collections::BTreeMap;
 
@@ -192,12 +192,18 @@ fn around<'a>(joined: &'a Joined, systems: &[&System]) -> Result<Around<'a>, Fai
 impl Around<'_> {
     /// Returns the adapters of a host, each at its wire. Those that no wire of the list ends at
     /// have one of their own.
-    fn cards(&self, host: usize, system: &System, faults: &[InjectedFault]) -> Functions {
+    fn cards(
+        &self,
+        host: usize,
+        system: &System,
+        faults: &[InjectedFault],
+    ) -> (Functions, Vec<FrameTap>) {
+        let mut taps = Vec::new();
         let wire = |device| {
             let wire = self.network.wire(ethernet::card(host, device))?;
             Some(wire.seen_by(self.joined.world(host)))
         };
-        surroundings::cards(system, faults, wire)
+        (surroundings::cards(system, faults, wire, &mut taps), taps)
     }
 }
 
@@ -223,17 +229,18 @@ impl<'a, O> Wired<'a, O> {
         let Seat { session, how, faults, observer } = seat;
         let mut how = with_upsets(session, &how, &faults);
         let (system, targets) = (&session.system, targets(host, &around.joined.joints().cables));
+        let (cards, adapters) = around.cards(host, system, &faults);
         let controllers = match wishes {
             None => surroundings::controllers(system, &faults, &targets),
             Some(wishes) => {
                 let transfers = wishes.transfers();
                 let (controllers, sights) =
                     surroundings::controllers_in_sight(system, &faults, &targets, transfers);
+                let sights = Sights { adapters, ..sights };
                 *listener = wishes.listener(session, sights, &faults, &mut how)?;
                 controllers
             }
         };
-        let cards = around.cards(host, system, &faults);
         Ok(Wired { session, how, controllers, cards, observer: (listener, observer) })
     }
 }

@@ -30,7 +30,7 @@ impl Watch {
         request: &CaptureRequest,
         names: &Names,
     ) -> Result<Watch, Failure> {
-        let begin = || Captures::begin(request, sights.taps.len(), &sights.buses);
+        let begin = || Captures::begin(request, sights.taps.len(), &sights.buses, &sights.adapters);
         let captures = request.is_some().then(begin).transpose()?;
         let name = |(place, _): &(usize, _)| Usage::new(names.device(*place as u64));
         let usage = sights.taps.iter().map(name).collect();
@@ -74,7 +74,7 @@ impl Watch {
             }
         }
         if let Some(captures) = &mut self.captures {
-            captures.frames();
+            captures.frames(now);
         }
         if let Some(messages) = messages {
             messages.follow(now);

@@ -77,7 +77,9 @@ pub fn boot(
     let each = hosts.iter().zip(&archives);
     let boots = each.filter_map(|(cores, archive)| cores::machine(cores, archive).transpose());
     let boots = boots.collect::<Result<Vec<Boot<'_>>, Failure>>()?;
-    let (plugged, mut logs) = plug(&boots, &joints.cables)?;
+    let adapters: Vec<usize> = boots.iter().map(|boot| boot.adapters).collect();
+    let mut wires = HostWires::of(&systems[..hosts.len()], &adapters, joints)?;
+    let (plugged, mut logs) = plug(&boots, &joints.cables, &wires)?;
     let (ports, models): (Vec<Vec<String>>, Vec<_>) =
         plugged.into_iter().map(|own| own.into_iter().unzip()).unzip();
     let path = plugged::absolute(folder.path())?;
@@ -87,8 +89,6 @@ pub fn boot(
         let served = server.arguments_at(host, ports, boot.adapters);
         machines.push(Machine::start(workspace, boot.clone(), served)?);
     }
-    let adapters: Vec<usize> = boots.iter().map(|boot| boot.adapters).collect();
-    let mut wires = HostWires::of(&systems[..hosts.len()], &adapters, joints)?;
     let (mut trouble, mut refused) = (None, vec![0; hosts.len()]);
     let ended = server.run_on(&mut wires, |stop, devices| {
         logs[stop.guest].iter_mut().for_each(|log| log.look(stop.now, devices));
@@ -134,9 +134,9 @@ fn lost(failure: RunError) -> Failure {
 }
 
 /// Returns what is plugged into each host: its own devices, then its ends of cables.
-fn plug(boots: &[Boot<'_>], cables: &[Cable]) -> Result<PluggedHosts, Failure> {
+fn plug(boots: &[Boot<'_>], cables: &[Cable], wires: &HostWires) -> Result<PluggedHosts, Failure> {
     let (mut hosts, mut logs) = (Vec::new(), Vec::new());
-    for boot in boots {
+    for (host, boot) in boots.iter().enumerate() {
         let mut buses = Vec::new();
         let mut model = |plug: &PluggedDevice| {
             let device = surroundings::device(&plug.described, &mut buses)?;
@@ -145,7 +145,8 @@ fn plug(boots: &[Boot<'_>], cables: &[Cable]) -> Result<PluggedHosts, Failure> {
         let served = boot.plugged.iter().filter(|plug| plug.is_served());
         hosts.push(served.filter_map(&mut model).collect::<Vec<Plugged>>());
         let wanted = boot.captures.is_some();
-        logs.push(wanted.then(|| Log::begin(&boot.captures, &buses)).transpose()?);
+        let begin = || Log::begin(&boot.captures, &buses, &wires.taps(host));
+        logs.push(wanted.then(begin).transpose()?);
     }
     for cable in cables {
         let (here, there) = slow_bridge(CABLE_BYTES, Nanos(cable.delay_ns));

@@ -7,7 +7,7 @@ use crate::simulate::{WireBooks, card, ethernet_network};
 use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_redir::{AdapterFrame, Wires};
-use diapason_sim::{EthernetNetwork, EthernetPlug};
+use diapason_sim::{EthernetNetwork, EthernetPlug, FrameTap};
 use diapason_system::System;
 
 /// The shortest frame, without its checksum: an adapter fills others up.
@@ -44,6 +44,11 @@ impl HostWires {
             (0..*adapters).map(plug).collect()
         });
         Ok(HostWires { plugs: plugs.collect(), network, sent: 0 })
+    }
+
+    /// Returns a handle on the frames of each adapter of a host that has a wire.
+    pub fn taps(&self, host: usize) -> Vec<FrameTap> {
+        self.plugs[host].iter().flatten().map(EthernetPlug::tap).collect()
     }
 
     /// Returns what passed the switches, and a number for all frames and their times.

@@ -6,6 +6,8 @@ use diapason_abi::Nanos;
 /// The kind of packets in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkType {
+    /// Ethernet frames without their checksum.
+    Ethernet = 1,
     /// USB transfers with the 64-byte header of Linux's usbmon.
     Usb = 220,
     /// CAN frames as SocketCAN has them, the identifier big-endian.
