@@ -19,6 +19,8 @@ use std::fs;
 const HORIZON_NS: u64 = 1_200_000_000;
 /// The length of a recorded run: some 240 jobs of the controller.
 const RECORDED_NS: u64 = 300_000_000;
+/// The length of a turn, as the plugin has it.
+const TURN_NS: u64 = 1_000;
 const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// A task that never stops, on a second core.
 const HOG: &str = r#"
@@ -83,7 +85,13 @@ fn equal(stage: &Stage<'_>) -> Result<(), String> {
 /// Boot is shorter then, so that one more may be done.
 fn undisturbed(stage: &Stage<'_>) -> Result<(), String> {
     let text = stage.text()?;
-    let [(busy, _), (quiet, _)] = [ran(stage, &text)?, ran(stage, &stage.without_hog()?)?];
+    let [(busy, loud), (quiet, silent)] = [ran(stage, &text)?, ran(stage, &stage.without_hog()?)?];
+    let [rung, alone] = [longest_ring(&loud)?, longest_ring(&silent)?];
+    println!("a ring is heard after {rung} ns, and after {alone} ns by a core that slept");
+    // It takes a switch more, and may wait for the end of a turn.
+    if !(alone..=alone + TURN_NS).contains(&rung) {
+        return Err("a ring is heard too early or too late".into());
+    }
     let [with, without] = [&busy, &quiet].map(|runs| runs[1].outcome.end.map(|end| end.idle_ns));
     println!("the second core is idle for {with:?} and {without:?} ns");
     if with >= without {
@@ -96,6 +104,15 @@ fn undisturbed(stage: &Stage<'_>) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("{with:?}\nwithout the task: {without:?}")),
     }
+}
+
+/// Returns how long a ring took at most until the logger on the second core heard it, in ns.
+fn longest_ring(said: &[(usize, Line)]) -> Result<u64, String> {
+    let longest = said.iter().rev().find_map(|(_, line)| match line {
+        Line::Log { text, .. } => text.strip_prefix("CORES ")?.split(' ').next_back()?.parse().ok(),
+        _ => None,
+    });
+    longest.ok_or_else(|| String::from("the logger said nothing"))
 }
 
 /// A USB interface with five channels at the first core, beside a second that never stops.
