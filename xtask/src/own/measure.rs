@@ -80,7 +80,7 @@ impl Installed {
         fs::create_dir_all(&folder).map_err(failed)?;
         fs::copy(example, folder.join("system.toml")).map_err(failed)?;
         let (measured, said) = self.json(name, &["measure", "--for", "1s", "--write", "--json"])?;
-        if !said.contains("the processes of all run on one") {
+        if !said.contains("the processes of all cores run on one") {
             return Err(format!("`measure` does not say what runs where:\n{said}"));
         }
         // One has a job in every millisecond, the other is woken by its doorbell every tenth time.
