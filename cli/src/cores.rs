@@ -189,14 +189,17 @@ pub(crate) fn machine<'a>(
     let memory = systems().map(|system| system.memory).fold(recorded, u64::saturating_add);
     let most = |count: fn(&System) -> usize| systems().map(count).max().unwrap_or(0);
     let mut served = systems().filter(|system| !system.usb.is_empty());
-    let plugged = served.next().map(plugged::plugs).unwrap_or_default();
-    if let Some(second) = served.next() {
-        return Err(Failure::Input(format!(
-            "error: QEMU plugs devices into one controller, and another core than {} has one, \
-             too\nhelp: start the system with `diapason sim`",
-            second.core
-        )));
-    }
+    let plugged = match (served.next(), served.next()) {
+        (Some(first), Some(second)) => {
+            let (title, cores) = (&first.name, [first.core, second.core]);
+            return Err(Failure::Input(format!(
+                "error: `{title}` has USB devices on cores {} and {}, and QEMU plugs devices into \
+                 one controller only\nhelp: start the system with `diapason sim`",
+                cores[0], cores[1]
+            )));
+        }
+        (first, _) => first.map(plugged::plugs).unwrap_or_default(),
+    };
     Ok(Some(Boot {
         archive,
         cores: sessions.len(),
@@ -224,4 +227,56 @@ pub(crate) fn finished(
         FinishedRun { ending, outcome, flight: flights.next(), served }
     };
     outcomes.into_iter().map(run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::RunEnd;
+
+    /// Returns two cores, of which each has a controller with a device if it is among `served`.
+    fn cores(served: &[u16]) -> Vec<Session> {
+        let mut text = String::from("[system]\nname = \"twins\"\ncores = 2\n");
+        for core in [0, 1] {
+            text += &format!("[[process]]\nname = \"p{core}\"\ncore = {core}\npriority = 1\n");
+        }
+        let mut systems = diapason_system::parse_cores("twins", &text).unwrap();
+        let one = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\
+                   [[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n\
+                   [[usb]]\nname = \"keys\"\non = \"xhci\"\nmodel = \"keyboard\"\n";
+        let one = diapason_system::parse("s", one).unwrap_or_else(|wrong| panic!("{wrong}"));
+        for system in systems.iter_mut().filter(|system| served.contains(&system.core)) {
+            (system.usb, system.devices) = (one.usb.clone(), one.devices.clone());
+        }
+        systems.into_iter().map(Session::unbuilt).collect()
+    }
+
+    #[test]
+    fn devices_of_one_core_are_plugged_in_whichever_it_is() {
+        let plugged = |served: &[u16]| {
+            let sessions = cores(served);
+            let all: Vec<&Session> = sessions.iter().collect();
+            machine(&all, &[]).map(|machine| machine.map(|it| (it.cores, it.plugged.len())))
+        };
+        assert_eq!(plugged(&[]), Ok(Some((2, 0))));
+        assert_eq!(plugged(&[0]), Ok(Some((2, 1))));
+        assert_eq!(plugged(&[1]), Ok(Some((2, 1))));
+        let Err(Failure::Input(said)) = plugged(&[0, 1]) else { panic!("not refused") };
+        assert!(said.contains("`twins` has USB devices on cores 0 and 1"), "{said}");
+    }
+
+    #[test]
+    fn a_core_without_a_final_table_was_stopped_by_one_that_has_it() {
+        let endings = |told: [bool; 2]| {
+            let end = |told: bool| told.then(RunEnd::default);
+            let outcomes = told.map(|it| Outcome { end: end(it), ..Outcome::default() });
+            let runs = finished(MachineEnding::Finished, outcomes.into(), Vec::new(), None);
+            runs.iter().map(|run| run.ending).collect::<Vec<_>>()
+        };
+        let (ended, stopped) = (MachineEnding::Finished, MachineEnding::OtherCore);
+        assert_eq!(endings([true, true]), [ended, ended]);
+        assert_eq!(endings([false, true]), [stopped, ended]);
+        // Nobody is left to have stopped them.
+        assert_eq!(endings([false, false]), [ended, ended]);
+    }
 }

@@ -15,13 +15,13 @@ extern void *qemu_get_cpu(int index);
 extern bool cpu_thread_is_idle(void *cpu);
 extern int64_t qemu_clock_deadline_ns_all(int clock, int attributes);
 
-/* Of clock.c. */
+/* The functions of clock.c. */
 
 _Noreturn void give_up(const char *why);
 /* Lets a function begin with a jump to another from now on; false if the host refuses. */
 bool redirect(void *from, void *to);
 
-/* Of cores.c; for a machine with one processor, all of them do nothing. */
+/* The functions of cores.c. For a machine with one processor, they do nothing. */
 
 /* Lets so many processors run side by side; false if they cannot. */
 bool take_cores(uint64_t id, int count);

@@ -204,11 +204,12 @@ void check_cores(void)
 
 void take_interrupts(void)
 {
-    Accelerator *accelerator = object_class_by_name("tcg-accel-ops");
+    Accelerator *accelerator;
 
     if (cores_used == 0) {
         return;
     }
+    accelerator = object_class_by_name("tcg-accel-ops");
     if (!accelerator || !accelerator->handle_interrupt) {
         give_up("QEMU interrupts its processors in another way");
     }

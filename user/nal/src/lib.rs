@@ -83,7 +83,7 @@ impl UdpClientStack for DeclaredSockets {
     }
 
     fn connect(&mut self, socket: &mut DeclaredSocket, remote: SocketAddr) -> Result<(), Errno> {
-        // One that was bound before has its peer already.
+        // A socket that was bound before has its peer already.
         if socket.0.as_ref().is_some_and(|open| open.peer() == Some(remote)) {
             return Ok(());
         }
@@ -121,6 +121,9 @@ impl UdpClientStack for DeclaredSockets {
 
 impl UdpFullStack for DeclaredSockets {
     fn bind(&mut self, socket: &mut DeclaredSocket, local_port: u16) -> Result<(), Errno> {
+        if socket.0.as_ref().is_some_and(|open| open.terms.port == local_port) {
+            return Ok(());
+        }
         let open = self.take(|terms| terms.port == local_port)?;
         self.close(DeclaredSocket(socket.0.replace(open)))
     }
