@@ -4,6 +4,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use diapason_bridging::{MADE, TIMES};
 use diapason_frame::{HEAD, Numbering};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::inlet;
@@ -14,12 +15,8 @@ entry!(main);
 
 /// Packets that may be under way at once.
 const PLACES: u32 = 4;
-/// The times follow the head of a message: made, taken, read, sent.
-const TIMES: usize = 4;
-/// The sensor's own data goes on behind the times.
+/// The times follow the head of a message, and the sensor's own data goes on behind them.
 const DATA: usize = HEAD + 8 * TIMES;
-/// The time at which the sensor made its packet, in that packet.
-const MADE: usize = 16;
 
 fn main(_: Arguments) {
     if let Err(errno) = run() {

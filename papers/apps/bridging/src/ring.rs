@@ -11,21 +11,14 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use diapason_bridging::{Laps, MOST, PATIENCE, REPORT, START};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::link::{DONE, FILL, Link, MESSAGE_MAX, UNIT};
 
 entry!(main);
 
-/// Time between two reports.
-const REPORT: Nanos = Nanos::from_secs(1);
-/// Until the ring is closed.
-const START: Nanos = Nanos::from_millis(1_500);
 /// Pieces of memory for messages that come; behind them are those that the origin begins with.
 const PLACES: u32 = 12;
-/// Most messages of the origin under way at once.
-const MOST: u32 = 8;
-/// A lap after which the message is taken for lost.
-const PATIENCE: Nanos = Nanos::from_millis(200);
 
 /// A host of the ring.
 struct Host {
@@ -37,9 +30,7 @@ struct Host {
     own: u32,
     under_way: u32,
     next: u32,
-    laps: [u64; 4],
-    came: u64,
-    longest: u64,
+    laps: Laps,
 }
 
 fn main(Arguments([bytes, pause, own, _]): Arguments) {
@@ -51,18 +42,8 @@ fn main(Arguments([bytes, pause, own, _]): Arguments) {
 
 fn run(bytes: u32, pause: Nanos, own: u32) -> Result<(), Errno> {
     let (from, to) = (Link::open(0)?, Link::open(1)?);
-    let mut host = Host {
-        from,
-        to,
-        bytes,
-        pause,
-        own,
-        under_way: 0,
-        next: 0,
-        laps: [0; 4],
-        came: 0,
-        longest: 0,
-    };
+    let laps = Laps::default();
+    let mut host = Host { from, to, bytes, pause, own, under_way: 0, next: 0, laps };
     for number in 0..PLACES {
         host.fill(host.from.place(number))?;
     }
@@ -93,7 +74,7 @@ fn run(bytes: u32, pause: Nanos, own: u32) -> Result<(), Errno> {
         if now >= report_at {
             report_at += REPORT;
             if own > 0 {
-                log!("RING {} {}", host.came, host.longest);
+                host.laps.tell();
             }
         }
     }
@@ -158,15 +139,7 @@ impl Host {
         let at = place as usize * UNIT;
         let begun =
             u64::from(self.from.data.read32(at)) | u64::from(self.from.data.read32(at + 4)) << 32;
-        let lap = time::now().0.saturating_sub(begun);
         self.under_way = self.under_way.saturating_sub(1);
-        let number = (self.came % 4) as usize;
-        self.laps[number] = lap;
-        self.longest = self.longest.max(lap);
-        self.came += 1;
-        if number == 3 && self.pause.0 > 0 {
-            let [a, b, c, d] = self.laps;
-            log!("LAPS {a} {b} {c} {d}");
-        }
+        self.laps.count(begun, time::now(), self.pause.0 > 0);
     }
 }

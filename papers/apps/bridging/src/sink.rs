@@ -7,27 +7,18 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use diapason_bridging::{PacketTally, REPORT, TIMES};
 use diapason_frame::{Continuity, HEAD, SequenceTracker};
-use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+use diapason_rt::{Arguments, Errno, entry, log, time};
 use diapason_usblib::link::{DONE, Done, FILL, Link, UNIT};
 
 entry!(main);
 
-/// Time between two reports.
-const REPORT: Nanos = Nanos::from_secs(1);
 /// Pieces of memory for packets.
 const PLACES: u32 = 4;
 /// Bytes of a packet, and where the sensor's own data begins in it.
 const BYTES: u32 = 512;
-const DATA: usize = HEAD + 32;
-
-/// The packets so far.
-#[derive(Default)]
-struct Tally {
-    packets: u64,
-    lost: u64,
-    damaged: u64,
-}
+const DATA: usize = HEAD + 8 * TIMES;
 
 fn main(_: Arguments) {
     if let Err(errno) = run() {
@@ -41,7 +32,7 @@ fn run() -> Result<(), Errno> {
         link.fill(link.place(number), UNIT as u32)?;
     }
     link.ring();
-    let (mut order, mut tally) = (SequenceTracker::default(), Tally::default());
+    let (mut order, mut tally) = (SequenceTracker::default(), PacketTally::default());
     let mut report_at = time::now() + REPORT;
     loop {
         match link.wait(report_at) {
@@ -51,14 +42,17 @@ fn run() -> Result<(), Errno> {
         }
         if time::now() >= report_at {
             report_at += REPORT;
-            let Tally { packets, lost, damaged } = tally;
-            log!("SUNK {packets} {lost} {damaged}");
+            tally.tell();
         }
     }
 }
 
 /// Takes every packet that came.
-fn drain(link: &mut Link, order: &mut SequenceTracker, tally: &mut Tally) -> Result<(), Errno> {
+fn drain(
+    link: &mut Link,
+    order: &mut SequenceTracker,
+    tally: &mut PacketTally,
+) -> Result<(), Errno> {
     while let Some(done) = link.pop() {
         if done.what == FILL && done.status == DONE {
             take(link, &done, order, tally);
@@ -69,7 +63,7 @@ fn drain(link: &mut Link, order: &mut SequenceTracker, tally: &mut Tally) -> Res
     Ok(())
 }
 
-fn take(link: &Link, done: &Done, order: &mut SequenceTracker, tally: &mut Tally) {
+fn take(link: &Link, done: &Done, order: &mut SequenceTracker, tally: &mut PacketTally) {
     let head = time::work("link.check", || link.check(done.place, done.bytes));
     let Some(head) = head.filter(|_| done.bytes == BYTES) else {
         tally.damaged += 1;
@@ -77,7 +71,7 @@ fn take(link: &Link, done: &Done, order: &mut SequenceTracker, tally: &mut Tally
     };
     let at = done.place as usize * UNIT;
     // The packet is checked, so that its time counts as in the sensor's own reader.
-    let here = time::now().0;
+    let here = time::now();
     if let Continuity::Lost(count) = order.arrived(head) {
         tally.lost += u64::from(count);
     }
@@ -92,7 +86,5 @@ fn take(link: &Link, done: &Done, order: &mut SequenceTracker, tally: &mut Tally
         let at = at + HEAD + 8 * number;
         u64::from(link.data.read32(at)) | u64::from(link.data.read32(at + 4)) << 32
     };
-    let [made, taken, read, sent] = [word(0), word(1), word(2), word(3)];
-    log!("WAY {} {made} {taken} {read} {sent} {} {here}", tally.packets, done.taken);
-    tally.packets += 1;
+    tally.counts(core::array::from_fn(word), done.taken, here);
 }

@@ -1,10 +1,11 @@
-//! The same packets over Ethernet with a time-aware shaper instead of the second USB link.
+//! The port of a switch with gates: what it promises, and packets that pass it by a clock that is
+//! free or steered to that of the USB controller.
 //!
-//! Host, sensor and programs are those of the run over USB alone, and the software of the link
-//! takes what it took there: what is compared is the bus. Best-effort frames of the longest length
-//! wait at all times, and the window is all that keeps them away.
+//! The packets are those of the run over USB alone, and are ready when they were at the link there.
+//! Best-effort frames of the longest length wait at all times, and the window is all that keeps
+//! them away.
 
-use crate::links::{CABLE_NS, PacketWay, SENSOR_NS};
+use crate::links::{CABLE_NS, PACKET, PacketWay, SENSOR_NS, SWITCH_PPM};
 use diapason::Failure;
 use diapason_tsn::{
     CLASSES, Egress, EgressStep, GateEntry, GateList, GateRefusal, LinkRate, PortModel, ServoClock,
@@ -15,16 +16,16 @@ use diapason_tsn::{
 pub const CYCLE_NS: u64 = 125_000;
 /// The windows of the paper.
 pub const WINDOWS_NS: [u64; 4] = [8_000, 16_000, 62_000, 112_000];
-/// Bytes of a packet and of the longest frame.
-const PACKET: u64 = 512;
+/// Bytes of a packet with the heads of UDP and IP, and of the longest frame.
+const DATAGRAM: u64 = PACKET + 28;
 const LONGEST: u64 = 1_500;
 /// Classes of the sensor and of best effort.
 const SENSOR: usize = 1;
 const BEST_EFFORT: usize = 0;
 /// The transfer over USB 3 (equation 4), which Ethernet does not have.
 const USB3_NS: u64 = 901;
-/// By how much the adapter's clock gains if nobody coordinates it with the USB controller's.
-const DRIFT_PPB: i64 = 50_000;
+/// By how much the clock of the gates gains if nobody coordinates it with the USB controller's.
+const DRIFT_PPB: i64 = 1_000 * SWITCH_PPM as i64;
 /// Time between two Syncs of a coordinated clock, and the noise of one.
 const SYNC_NS: u64 = 125_000_000;
 const NOISE_NS: i64 = 100;
@@ -38,15 +39,6 @@ pub enum GateClock {
     Steered,
 }
 
-/// A packet over Ethernet.
-#[derive(Clone, Copy, Debug)]
-pub struct PassedPacket {
-    /// From the sensor to the program of the other host.
-    pub whole_ns: u64,
-    /// From the frame being ready to its end on the wire.
-    pub port_ns: u64,
-}
-
 fn failed(refusal: GateRefusal) -> Failure {
     Failure::Ours(refusal.to_string())
 }
@@ -58,7 +50,7 @@ fn wire_ns(payload: u64) -> u64 {
 
 /// Returns the time of a packet on the wire.
 pub fn packet_ns() -> u64 {
-    wire_ns(PACKET)
+    wire_ns(DATAGRAM)
 }
 
 /// Returns the list with a window for the sensor that opens at this phase of the cycle.
@@ -73,7 +65,8 @@ pub fn ready(way: &PacketWay) -> u64 {
     way.came.saturating_sub(USB3_NS + CABLE_NS)
 }
 
-/// Sends all packets through a port whose window opens at this phase of its clock.
+/// Sends all packets through a port whose window opens at this phase of its clock. Returns the time
+/// from each being ready to its end on the wire.
 ///
 /// # Errors
 /// None for windows that are longer than a packet.
@@ -81,15 +74,13 @@ pub fn passed(
     ways: &[PacketWay],
     (window_ns, open_ns): (u64, u64),
     clock: GateClock,
-) -> Result<Vec<PassedPacket>, Failure> {
+) -> Result<Vec<u64>, Failure> {
     let mut port = Port::new(gates(window_ns, open_ns)?, clock)?;
     let mut all = Vec::new();
     for way in ways {
         let ready = ready(way);
         port.idle_until(ready)?;
-        let end = port.send(ready)?;
-        let received = end + CABLE_NS + (way.here - way.came);
-        all.push(PassedPacket { whole_ns: received - way.made, port_ns: end - ready });
+        all.push(port.send(ready)? - ready);
     }
     Ok(all)
 }
@@ -141,7 +132,7 @@ impl Port {
         self.now = ready;
         self.sync();
         let local = self.local(ready);
-        self.egress.push(local, SENSOR, wire_ns(PACKET), ()).map_err(failed)?;
+        self.egress.push(local, SENSOR, wire_ns(DATAGRAM), ()).map_err(failed)?;
         loop {
             if let Some(end) = self.step(u64::MAX)? {
                 return Ok(end);
@@ -194,7 +185,7 @@ pub fn aligned_bound(
 fn bound(gates: &GateList, jitter_ns: u64, phase: Option<(u64, u64)>) -> Result<u64, Failure> {
     let sensor = TrafficFlow {
         class: SENSOR,
-        wire_ns: wire_ns(PACKET),
+        wire_ns: wire_ns(DATAGRAM),
         period_ns: SENSOR_NS,
         jitter_ns,
         burst: 1,
@@ -238,7 +229,7 @@ pub fn phases(ways: &[PacketWay]) -> Option<(u64, u64)> {
 /// just passed.
 pub fn planned((_, to): (u64, u64), window_ns: u64) -> u64 {
     let error = ServoClock::stated_error_ns(NOISE_NS.unsigned_abs());
-    let close = to + wire_ns(PACKET) + 2 * error;
+    let close = to + wire_ns(DATAGRAM) + 2 * error;
     (close + 2 * CYCLE_NS - window_ns) % CYCLE_NS
 }
 
@@ -267,7 +258,7 @@ mod tests {
         let ways = ways(|number| number % 7 * 100);
         for window in WINDOWS_NS {
             let seen = passed(&ways, (window, 0), GateClock::Free).unwrap();
-            let most = seen.iter().map(|it| it.port_ns).max().unwrap();
+            let most = seen.into_iter().max().unwrap();
             let bound = port_bound(window, 1_000).unwrap();
             assert!(most <= bound, "{window}: {most} above {bound}");
             assert!(
@@ -284,10 +275,10 @@ mod tests {
         assert_eq!(phases.1 - phases.0, 600);
         let open = planned(phases, 8_000);
         let seen = passed(&ways, (8_000, open), GateClock::Steered).unwrap();
-        let most = seen.iter().map(|it| it.port_ns).max().unwrap();
+        let most = seen.into_iter().max().unwrap();
         let bound = aligned_bound((8_000, open), phases).unwrap();
         assert!(most <= bound && bound < 8_000, "{most} {bound}");
         let early = passed(&ways, (8_000, open + 60_000), GateClock::Steered).unwrap();
-        assert!(early.iter().all(|it| it.port_ns > 50_000), "a wrong phase waits");
+        assert!(early.iter().all(|time| *time > 50_000), "a wrong phase waits");
     }
 }

@@ -5,10 +5,14 @@
 //! Programs have 20 us of it, where the paper's have 88 us, or 90 us of 150 us. So much is not
 //! admitted here beside the VCPUs of servers on the same core.
 
+use super::wires;
+
+/// The work of the bottom half of a sensor.
+pub const SENSOR_WORK: (&str, &str) = ("usbd.sensor", "5us");
 /// Works of messages that come one by one, at most, as in `usb-latency`. The bottom half of a
 /// sensor takes 11,498 instructions, as `diapason measure` counts them.
 const ONE_BY_ONE: [(&str, &str); 6] = [
-    ("usbd.sensor", "5us"),
+    SENSOR_WORK,
     ("usbd.link", "3us"),
     ("dbcd.look", "4us"),
     ("link.check", "3us"),
@@ -24,7 +28,7 @@ const FULL: [(&str, &str); 3] =
     [("usbd.link", "10400ns"), ("dbcd.look", "4us"), ("link.flood", "3us")];
 
 /// Returns the declarations of works.
-fn works(all: &[(&str, &str)]) -> String {
+pub fn works(all: &[(&str, &str)]) -> String {
     let work = |(name, worst)| format!("[[work]]\nname = \"{name}\"\nworst = \"{worst}\"\n");
     all.iter().copied().map(work).collect()
 }
@@ -121,6 +125,9 @@ pub fn find(name: &str) -> Result<(String, String), String> {
         ("target", [bytes, sends, takes]) => flooding_target([*bytes, *sends, *takes]),
         ("host", [bytes, sends, takes]) => flooding_host([*bytes, *sends, *takes]),
         ("ring", [pause, own, most]) => ring(*pause, *own, *most),
+        ("sender", []) => wires::sender(),
+        ("receiver", []) => wires::receiver(),
+        ("wires", [host, pause, own]) => wires::ring([*host, RING, *pause, *own]),
         _ => return Err("no such description".to_owned()),
     };
     Ok((name.to_owned(), text))
@@ -129,20 +136,30 @@ pub fn find(name: &str) -> Result<(String, String), String> {
 /// Returns the computer with the sensor: a debug target of the sink.
 fn source() -> String {
     target_with_sensor("source", ("bridge-relay", ", \"sensor\", \"sensor.ready\"", [0; 4]))
-        + "[[usb]]\nname = \"sensor\"\non = \"xhci\"\nport = 2\nmodel = \"sensor\"\n"
+        + SENSOR_DEVICE
         + &works(&ONE_BY_ONE)
+}
+
+/// The device that sends packets, at a port of the controller.
+pub const SENSOR_DEVICE: &str =
+    "[[usb]]\nname = \"sensor\"\non = \"xhci\"\nport = 2\nmodel = \"sensor\"\n";
+/// The memory in which the server gives a program its packets.
+const SENSOR_INLET: &str = "[[segment]]\nname = \"sensor\"\nsize = \"36K\"\n\
+    [[semaphore]]\nname = \"sensor.ready\"\nkind = \"counting\"\n";
+
+/// Returns the controller of a host with a sensor, with the server for that.
+pub fn serving_sensors(name: &str, uses: &str) -> String {
+    system(name, "990us")
+        + &server(uses, "serves = [\"sensors\"]", "usb-sensor", (15, "990us"))
+        + SENSOR_INLET
 }
 
 /// Returns a debug target whose USB server has room for a sensor.
 fn target_with_sensor(name: &str, (run, uses, arguments): (&str, &str, [u64; 4])) -> String {
-    let served = "\"sensor\", \"sensor.ready\", \"debug.enable\"";
-    system(name, "990us")
-        + &server(served, "serves = [\"sensors\"]", "usb-sensor", (15, "990us"))
+    serving_sensors(name, "\"sensor\", \"sensor.ready\", \"debug.enable\"")
         + &target(0)
         + &program(run, 1, uses, arguments)
         + &links(1)
-        + "[[segment]]\nname = \"sensor\"\nsize = \"36K\"\n\
-           [[semaphore]]\nname = \"sensor.ready\"\nkind = \"counting\"\n"
 }
 
 /// Returns a debug host whose link has so many percent of the processor.
@@ -199,21 +216,37 @@ pub fn two(bytes: u64, from_target: bool, under_way: u64) -> String {
     PAIR.replace("system = \"source\"", &target).replace("system = \"sink\"", &host)
 }
 
-/// Returns the list of a ring of four, whose origin waits so long and has so many messages.
-pub fn four(pause_us: u64, most: u64) -> String {
-    let mut text = "[network]\nleader = \"h0\"\n".to_owned();
-    for host in 0..4 {
+/// Hosts of a ring.
+pub const RING: u64 = 4;
+
+/// Returns the list of a ring of debug cables or of Ethernet wires, whose origin waits so long and
+/// has so many messages.
+pub fn four(bus: RingBus, pause_us: u64, most: u64) -> String {
+    let (mut hosts, mut cables) = (String::new(), String::new());
+    for host in 0..RING {
         let (pause, own) = if host == 0 { (pause_us, most) } else { (0, 0) };
-        let system = format!("ring-{pause}-{own}-{most}");
-        text +=
+        let next = (host + 1) % RING;
+        let (system, cable) = match bus {
+            RingBus::Usb => (
+                format!("ring-{pause}-{own}-{most}"),
+                format!("[[cable]]\nends = [\"h{host}:xhci:debug\", \"h{next}:xhci:1\"]\n"),
+            ),
+            RingBus::Ethernet => (
+                format!("wires-{host}-{pause}-{own}"),
+                format!("[[ethernet]]\nends = [\"h{host}:nic0\", \"h{next}:nic1\"]\n"),
+            ),
+        };
+        hosts +=
             &format!("[[host]]\nname = \"h{host}\"\nsystem = \"{system}\"\nclock = \"2400MHz\"\n");
+        cables += &format!("{cable}name = \"c{host}\"\ndelay = \"{CABLE_NS}ns\"\n");
     }
-    for host in 0..4 {
-        let next = (host + 1) % 4;
-        text += &format!(
-            "[[cable]]\nname = \"c{host}\"\nends = [\"h{host}:xhci:debug\", \"h{next}:xhci:1\"]\n\
-             delay = \"1us\"\n"
-        );
-    }
-    text
+    let leader = if bus == RingBus::Usb { "[network]\nleader = \"h0\"\n" } else { "" };
+    format!("{leader}{hosts}{cables}")
+}
+
+/// The bus that joins the hosts of a ring.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub enum RingBus {
+    Usb,
+    Ethernet,
 }

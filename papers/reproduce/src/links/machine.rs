@@ -5,9 +5,9 @@ use diapason::Failure;
 use diapason::console::Line;
 use diapason::metal::Built;
 use diapason::session::Session;
-use diapason::simulate::{Hearing, Joined, Seat, together};
+use diapason::simulate::{Hearing, Joined, Joints, Seat, together};
 use diapason_plan::NetworkPlan;
-use diapason_system::{Description, RunOptions, parse_any};
+use diapason_system::{Description, Hosts, RunOptions, parse_any};
 use std::cell::RefCell;
 
 /// Runs a list for some time. `hear` is told each line of the programs: its host and its words.
@@ -28,7 +28,10 @@ pub fn run(
     NetworkPlan::of(&hosts).instruct(&mut hosts);
     let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
     let session = |system| Session::assemble(system, built.clone(), options);
-    let sessions = hosts.hosts.into_iter().map(|host| session(host.system));
+    let drifts = hosts.hosts.iter().map(|host| host.drift_ppm).collect();
+    let Hosts { hosts, cables, ethernet, switches, .. } = hosts;
+    let joints = Joints { cables, ethernet, switches, drifts, ..Joints::default() };
+    let sessions = hosts.into_iter().map(|host| session(host.system));
     let sessions = sessions.collect::<Result<Vec<Session>, Failure>>()?;
     let hear = RefCell::new(&mut hear);
     let listener = |host| {
@@ -42,7 +45,7 @@ pub fn run(
     };
     let seats = sessions.iter().enumerate();
     let seats = seats.map(|(host, session)| Seat::new(session, listener(host)));
-    let ran = together(seats.collect(), &Joined::By(hosts.cables.into()))?;
+    let ran = together(seats.collect(), &Joined::By(Box::new(joints)))?;
     for (session, host) in sessions.iter().zip(&ran) {
         let name = &session.system.name;
         let found = session.judge(&host.run).findings();

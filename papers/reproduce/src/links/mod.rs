@@ -1,5 +1,5 @@
-//! `usb-network` and `usb-ring`: hosts that are joined by debug cables alone, simulated whole
-//! ([Bridging, §4.3 to §4.5]).
+//! `usb-network` and `usb-ring`: hosts that are joined by debug cables alone, or by Ethernet,
+//! simulated whole ([Bridging, §4.3 to §4.5]).
 
 mod hosts;
 mod machine;
@@ -7,11 +7,13 @@ mod network;
 mod rates;
 mod ring;
 mod way;
+mod wires;
 
 pub use hosts::CABLE_NS;
 pub use network::reproduce as network;
 pub use ring::reproduce as ring;
-pub use way::{PacketWay, SENSOR_NS, TERMS, Ways, sum};
+pub use way::{BEFORE_PORT, BEHIND_PORT, PacketWay, SENSOR_NS, TERMS, Ways, sum};
+pub use wires::{PACKET, SWITCH_PPM};
 
 use diapason::chart::Distribution;
 

@@ -16,7 +16,7 @@ const QUEST_DEVIATION: f64 = 14.57;
 pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     let built = metal::build(&Workspace::find()?)?;
     progress.at("runs", 0, 2);
-    let ways = Ways::simulated(effort, &built)?;
+    let ways = Ways::over_usb(effort, &built)?;
     let usb = times("USB alone", ways.all.iter().map(|way| way.here - way.made), sum(&TERMS));
     let mut rows = alone(&ways, &usb, Ways::wanted(effort));
     progress.at("runs", 1, 2);

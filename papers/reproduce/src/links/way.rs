@@ -1,7 +1,9 @@
-//! The way of each packet from the sensor to the program of the other computer, over USB alone.
+//! The way of each packet from the sensor to the program of the other computer, over USB alone or
+//! over Ethernet.
 
 use super::hosts::{CABLE_NS, LOOK_US, MODERATION_NS, PAIR, PERIOD_NS};
 use super::machine::{numbers, run};
+use super::wires::{SWITCH_NS, pair};
 use crate::Effort;
 use diapason::Failure;
 use diapason::metal::Built;
@@ -48,12 +50,25 @@ impl Ways {
     ///
     /// # Errors
     /// If a host breaks a promise, or hardly any packet comes.
-    pub fn simulated(effort: Effort, built: &Built) -> Result<Ways, Failure> {
+    pub fn over_usb(effort: Effort, built: &Built) -> Result<Ways, Failure> {
+        Ways::simulated(PAIR, effort, built)
+    }
+
+    /// Simulates the packets over a switch that passes them in a window of so many ns of each
+    /// microframe.
+    ///
+    /// # Errors
+    /// If a host breaks a promise, or hardly any packet comes.
+    pub fn over_ethernet(window_ns: u64, effort: Effort, built: &Built) -> Result<Ways, Failure> {
+        Ways::simulated(&pair(window_ns, PERIOD_NS), effort, built)
+    }
+
+    fn simulated(list: &str, effort: Effort, built: &Built) -> Result<Ways, Failure> {
         let packets = Ways::wanted(effort);
         let mut ways = Ways::default();
         let (mut next, mut failed) = (0, 0);
         let horizon = START_NS + packets * SENSOR_NS;
-        run(PAIR, built, horizon, |_, words| {
+        run(list, built, horizon, |_, words| {
             if let Some([_, lost, damaged]) = numbers(words, "SUNK").as_deref() {
                 failed = lost + damaged;
             }
@@ -91,6 +106,21 @@ pub const TERMS: [(&str, u64, u64); 7] = [
     ("link: transfer (eq. 4) and cable", 901 + CABLE_NS, 1),
     ("moderation of the link's interrupt, and its bottom half", MODERATION_NS + PERIOD_NS, 1),
     ("program of the other computer", PERIOD_NS, 1),
+];
+
+/// The parts of the way over Ethernet before the port of the switch, and behind it.
+pub const BEFORE_PORT: [(&str, u64, u64); 6] = [
+    TERMS[0],
+    TERMS[1],
+    TERMS[2],
+    ("adapter's server: sends", PERIOD_NS, 1),
+    ("adapter: fetches the frame", 5_000, 1),
+    ("wire, and the switch's latency", 4_656 + CABLE_NS + SWITCH_NS, 1),
+];
+pub const BEHIND_PORT: [(&str, u64, u64); 3] = [
+    ("wire: from end to end", CABLE_NS, 1),
+    ("moderation of the adapter's interrupt, and its bottom half", MODERATION_NS + PERIOD_NS, 1),
+    TERMS[6],
 ];
 
 /// Returns the sum of the first terms, in ns.
