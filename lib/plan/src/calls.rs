@@ -62,6 +62,20 @@ impl Calls {
         self.each(CallNumber::MboxSend)
     }
 
+    /// Returns the cost of a message of a link for its program: it waits twice at most and rings
+    /// twice, for the message and for the end of one that it sent, to its link and to the next.
+    pub(crate) fn of_link(&self) -> Nanos {
+        let each = self.takes(Step::Counted) + self.gives(Step::Counted);
+        each + each
+    }
+
+    /// Returns the cost of a datagram for the program that sends it: it waits, and gives the server
+    /// a sign.
+    pub(crate) fn of_datagram(&self) -> Nanos {
+        let waits = self.takes(Step::Counted) + self.each(CallNumber::SleepUntil);
+        waits + self.gives(Step::Counted)
+    }
+
     /// Returns the cost of a reader's wait for its semaphore.
     pub(crate) fn of_reader(&self) -> Nanos {
         self.each(CallNumber::SemLock)

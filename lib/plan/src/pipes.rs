@@ -219,7 +219,8 @@ impl Plant<'_> {
         let pipe = &self.system.pipes[index];
         self.reads_no_other(index)?;
         let (home, process) = self.end(pipe)?;
-        let work = self.work_of_end(pipe)? + self.asks(pipe) + self.passes_on(process);
+        let passes = self.passes_on(process) + home.sends_on(pipe.sent_on);
+        let work = self.work_of_end(pipe)? + self.asks(pipe) + passes;
         let supply = self.joined(index, inbound)?;
         let reader = home.reporting(process, &supply);
         let (wake, taking) = self.wakes(pipe)?;
@@ -296,7 +297,10 @@ impl Plant<'_> {
             None => self.system.pipes[usize::from(chain.from)].ends_at(process),
         };
         let chains = self.system.chains.iter().filter(ends_with).count();
-        let ends = (ends + chains).max(1) as u64;
+        // The program of a socket reports on it, too.
+        let sends = |pipe: &&PipeSpec| pipe.ends_at(process) && pipe.sent_on.is_some();
+        let sends = self.system.pipes.iter().filter(sends).count();
+        let ends = (ends + chains + sends).max(1) as u64;
         match self.adapter_records(process) {
             None => Reporting::new(service, &self.calls).of_ends(ends),
             // It has a report of its own on the adapter, at another time.

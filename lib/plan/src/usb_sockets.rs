@@ -14,7 +14,7 @@ use diapason_analysis::server::Supply;
 use diapason_devices::network::{ADDRESS, DATAGRAM_BYTES};
 use diapason_pipe::bill::{Basis, Bill, ChainStage, chain};
 use diapason_pipe::size::{Bucket, arrivals};
-use diapason_system::{EthernetAdapter, UdpPort, UsbAdapter, UsbModel};
+use diapason_system::{EthernetAdapter, SentOn, UdpPort, UsbAdapter, UsbModel};
 
 impl Plant<'_> {
     /// Returns the bill of a socket of a USB network device.
@@ -80,6 +80,16 @@ impl Plant<'_> {
         match self.sockets_behind(process) {
             None => Nanos::ZERO,
             Some(_) => self.calls.of(CallNumber::SemUnlock),
+        }
+    }
+
+    /// Returns what the reader of a pipe does for a message besides its work, if it sends each on
+    /// to another host: what the program of a flow does there.
+    pub(crate) fn sends_on(&self, how: Option<SentOn>) -> Nanos {
+        match how {
+            None => Nanos::ZERO,
+            Some(SentOn::Link) => self.calls.of_link(),
+            Some(SentOn::Socket) => self.calls.of_datagram(),
         }
     }
 

@@ -31,6 +31,7 @@ mod mutexes;
 mod network;
 mod pairs;
 mod pictures;
+mod piped;
 mod routers;
 mod sink_chains;
 mod sinks;

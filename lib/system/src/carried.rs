@@ -68,6 +68,17 @@ pub struct PipeSpec {
     pub work_ns: Option<u64>,
     /// The longest that a message may take, in ns, if that matters.
     pub latency_ns: Option<u64>,
+    /// How its reader sends each message to another host, if a flow says so.
+    pub sent_on: Option<SentOn>,
+}
+
+/// The means by which the reader of a pipe sends messages to another host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SentOn {
+    /// By a link over a cable.
+    Link,
+    /// By a socket.
+    Socket,
 }
 
 impl System {

@@ -10,12 +10,13 @@ mod computed;
 mod derived;
 mod detour;
 mod mailed;
+mod piped;
 mod released;
 
 use crate::diagnostics::{Problem, Report};
 use crate::hosts::{Cable, HostSpec};
 use crate::keys;
-use crate::pipe::{BURST_MAX, RATE_MAX};
+use crate::pipe::BURST_MAX;
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
 use crate::table::{Raw, Table};
@@ -27,6 +28,7 @@ use diapason_contract::link::MESSAGE_MAX;
 use computed::Computed;
 pub(crate) use derived::derive;
 pub use detour::Detour;
+pub(crate) use piped::send_on;
 pub use released::{CLOCKS_APART, FlowRelease};
 
 /// Longest time in a flow: 1000 s.
@@ -54,6 +56,9 @@ pub struct Flow {
     pub detours: Vec<Detour>,
     /// The times at which its messages are released, if they keep step with gates.
     pub release: Option<FlowRelease>,
+    /// The pipe of its first host that it begins with: a number of
+    /// [`System::pipes`](crate::System::pipes).
+    pub pipe: Option<usize>,
 }
 
 /// A program that messages of a flow pass.
@@ -132,6 +137,8 @@ impl Flow {
 pub(crate) struct DeclaredFlow {
     pub name: At<String>,
     from: Option<At<String>>,
+    /// The pipe from a device whose messages it sends on.
+    pipe: Option<At<String>>,
     work_ns: Option<u64>,
     bytes: Option<At<u64>>,
     contract: Contract,
@@ -164,7 +171,8 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     table.needs("from", "add `from = \"HOST:PROCESS\"`: the program that sends the messages");
     let bytes = table.number("bytes", 1..=MESSAGE_MAX as u64, " of a message, at most");
     table.needs("bytes", "add `bytes = 1024`: the most bytes of a message, with its head");
-    let (messages, per) = paced(&mut table);
+    let pipe = table.text("pipe", "pipe = \"samples\"");
+    let (messages, per) = piped::paced(&mut table, pipe.is_some());
     let value = |number: Option<At<u64>>, else_: u64| number.map_or(else_, |number| number.value);
     let burst = value(table.number("burst", 1..=BURST_MAX, ", messages at once"), 1);
     let jitter = Nanos(value(table.duration("jitter", 0..=TIME_MAX), 0));
@@ -205,6 +213,7 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     DeclaredFlow {
         name,
         from,
+        pipe,
         work_ns,
         bytes,
         contract,
@@ -216,24 +225,6 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
         mailbox,
         hops,
     }
-}
-
-/// Reads how often messages come: so many in some time.
-fn paced(table: &mut Table<'_, '_>) -> (u32, Nanos) {
-    let rate = table.number("rate", 1..=RATE_MAX, ", messages a second");
-    let period = table.duration("period", 1..=PER_MAX.0);
-    match (&rate, &period) {
-        (None, None) => {
-            table.needs("period", "add `period = \"2ms\"`: the time from one message to the next");
-        }
-        (Some(rate), Some(_)) => {
-            let help = "remove one of the two: both say how often messages come";
-            table.report.push(Problem::new(&rate.span, "a flow with `rate` and `period`", help));
-        }
-        _ => {}
-    }
-    let per = period.map_or(PER_MAX, |period| Nanos(period.value));
-    (rate.map_or(1, |rate| rate.value) as u32, per)
 }
 
 /// Returns why `via` and `mailbox` of a computed way cannot be.
@@ -301,6 +292,7 @@ pub(crate) fn resolve(
     }
     list.one_owner(declared, &flows, report);
     released::alone(declared, &flows, report);
+    piped::alone(declared, &flows, report);
     flows.into_iter().flatten().collect()
 }
 
@@ -371,8 +363,10 @@ impl List<'_> {
         let DeclaredFlow { contract, latency_ns, .. } = *declared;
         let name = declared.name.value.clone();
         let from = from.filter(|_| whole && !hops.is_empty())?;
-        let release = None;
-        let mut flow = Flow { name, contract, bytes, latency_ns, from, hops, detours, release };
+        let (release, pipe) = (None, None);
+        let mut flow =
+            Flow { name, contract, bytes, latency_ns, from, hops, detours, release, pipe };
+        piped::begun(declared, &mut flow, self.hosts, report);
         flow.release = released::released(declared, &flow, (self.hosts, self.ethernet), report);
         Some(flow)
     }

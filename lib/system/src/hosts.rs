@@ -274,6 +274,7 @@ pub fn parse_any(
         }
         if report.is_empty() {
             flow::derive(&mut hosts, &flows, &ethernet);
+            flow::send_on(&mut hosts, &flows);
             let origin = Box::new(origin(source, &declared));
             let list = Hosts { hosts, cables, ethernet, switches, leader, flows, origin };
             return Ok(Description::Several(list));

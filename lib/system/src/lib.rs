@@ -87,7 +87,7 @@ pub use can_network::{
     CLOCKS_MAX, CanClass, CanController, CanMessage, CanNetwork, CanScheduler, CanSender, CanTime,
 };
 pub use carried::{
-    ChainLink, ChainSpec, FarPipe, Handover, PipeDirection, PipeEnd, PipeSpec, Tpipe,
+    ChainLink, ChainSpec, FarPipe, Handover, PipeDirection, PipeEnd, PipeSpec, SentOn, Tpipe,
 };
 pub use credit::ClassCredit;
 pub use diagnostics::{Diagnostics, ProblemSummary};

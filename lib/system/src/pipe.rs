@@ -330,6 +330,7 @@ pub(crate) fn pipes(declared: &Declared) -> Vec<PipeSpec> {
             jitter_ns: pipe.jitter_ns,
             work_ns: pipe.work_ns,
             latency_ns: pipe.latency.as_ref().map(|latency| latency.value),
+            sent_on: None,
         })
     };
     declared.pipes.iter().filter_map(whole).collect()

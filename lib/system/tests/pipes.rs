@@ -141,6 +141,7 @@ fn every_key_arrives() {
         jitter_ns: 2_000_000,
         work_ns: Some(4_000),
         latency_ns: Some(30_000_000),
+        sent_on: None,
     };
     assert_eq!(system.pipes, [expected]);
 }

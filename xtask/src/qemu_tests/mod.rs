@@ -30,6 +30,7 @@ mod missing;
 mod modes;
 pub mod observed;
 mod paths;
+mod piped;
 mod profiled;
 mod results;
 mod screen;
@@ -234,6 +235,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     controllers::run(workspace, built, part, tally);
     hosts::run(workspace, built, part, tally);
     ethernet::run(workspace, built, part, tally);
+    piped::run(workspace, built, part, tally);
     common_time::run(workspace, built, part, tally);
     in_step::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);

@@ -16,7 +16,7 @@ use tell::{render, render_books, steps};
 
 use crate::commands::Addition;
 use diapason_abi::Nanos;
-use diapason_plan::{FlowBill, FlowStage, LinkEnd, NetworkPlan, flow_legs};
+use diapason_plan::{FlowBill, FlowItem, FlowStage, LinkEnd, NetworkPlan, flow_legs};
 use diapason_system::{Flow, FlowHop, FlowStop, FlowWay, Hosts};
 
 /// The message of a flow whose life is wanted.
@@ -111,16 +111,17 @@ pub fn told<'a>(
     let named = hosts.flows.iter().zip(&network.flows).enumerate();
     let named = named.filter(|(_, (flow, _))| is_followed(flow));
     let told = named.filter_map(|(number, (flow, flowed))| {
-        let (bill, legs) = (flowed.bill.as_ref().ok()?, flow_legs(hosts, flow)?);
+        let bill = flowed.bill.as_ref().ok()?.behind_pipe();
+        let legs = flow_legs(hosts, flow)?;
         let wanted = choice.and_then(|choice| choice.number(number));
         let shares = |other: &&Vec<LinkEnd>| other.iter().any(|it| starts[number].contains(it));
         let alone = starts.iter().filter(shares).count() == 1;
         let ends = [flow.from.host, flow.end().host];
         let mail = flow.mailbox().and(u32::try_from(number).ok()).map(|own| (ends, own));
-        let (patience, bound) = (patience(flow, bill), bill.longest);
+        let (patience, bound) = (patience(flow, &bill), bill.longest);
         let legs = Legs { all: legs, mail, patience, bound };
         let seen = FlowSeen::of(&legs, logs, wanted, alone);
-        let (cables, steps) = (cables(hosts, flow), steps(bill, flow.mailbox().is_some(), hosts));
+        let (cables, steps) = (cables(hosts, flow), steps(&bill, flow.mailbox().is_some(), hosts));
         let (name, mail) = (flow.name.as_str(), boxes(hosts, flow).unwrap_or_default());
         Some(ToldFlow { number, name, bill, steps, cables, mail, seen })
     });
@@ -133,7 +134,9 @@ fn patience(flow: &Flow, bill: &FlowBill) -> Vec<Option<Nanos>> {
     let mut all = vec![None; flow.hops.len()];
     for other in &bill.others {
         let reached = |stop: usize| {
-            let programs = bill.items.iter().filter(|item| item.stage == FlowStage::Program);
+            let is_program =
+                |item: &&FlowItem| matches!(item.stage, FlowStage::Program | FlowStage::Pipe);
+            let programs = bill.items.iter().filter(is_program);
             programs.map(|item| item.after).nth(stop).unwrap_or(Nanos::ZERO)
         };
         let crosses = reached(other.hop + 1) - reached(other.hop);

@@ -46,7 +46,7 @@ pub fn steps(bill: &FlowBill, mailed: bool, hosts: &Hosts) -> Vec<FlowStep> {
                 steps.push(step(item.place(hosts), item.stage.word()));
             }
             // Messages over Ethernet are not followed.
-            FlowStage::Clocks | FlowStage::Wire | FlowStage::Port => {}
+            FlowStage::Clocks | FlowStage::Wire | FlowStage::Port | FlowStage::Pipe => {}
         }
     }
     steps
@@ -57,7 +57,8 @@ pub struct ToldFlow<'a> {
     /// Its number in the list of hosts.
     pub number: usize,
     pub name: &'a str,
-    pub bill: &'a FlowBill,
+    /// The bill from when its first program sends a message.
+    pub bill: FlowBill,
     pub steps: Vec<FlowStep>,
     /// For each cable, the places at which a message can be lost.
     pub cables: Vec<[String; 3]>,

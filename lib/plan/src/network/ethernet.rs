@@ -8,7 +8,7 @@
 //! one fixed point, from below. `docs/flows.md` has the arguments.
 
 use super::credit::PlannedCredit;
-use super::flows::{FlowBill, FlowStage, Flowed, none};
+use super::flows::{FlowBill, FlowStage, Flowed, none, piped};
 use super::route::steady;
 use super::site::Worker;
 use super::timed::{self, CommonTime};
@@ -38,6 +38,8 @@ pub(super) struct Wired<'a> {
     pub ways: Vec<WireEnd>,
     bucket: Bucket,
     pub class: usize,
+    /// The longest time until the reader of the pipe that it begins with has sent a message on.
+    piped: Result<Option<Nanos>, Missing>,
     /// Stages so far: the program, the server, then each of `ways`.
     delays: Vec<u64>,
 }
@@ -81,8 +83,8 @@ pub(super) fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Planned {
         let [from, to] = Sender::ends(flow)?;
         let ways = ways(hosts, from.end(hosts), Some(to.end(hosts)));
         let delays = vec![0; BEFORE + ways.len()];
-        let (bucket, class) = (steady(flow), from.class(hosts));
-        Some(Wired { flow, from, to, ways, bucket, class, delays })
+        let (bucket, class, piped) = (steady(flow), from.class(hosts), piped(plants, flow));
+        Some(Wired { flow, from, to, ways, bucket, class, piped, delays })
     });
     let mut all = Ethernet { hosts, plants, flows: flows.collect(), strangers: strangers(hosts) };
     let refused: Vec<Option<Missing>> = all.flows.iter().map(|it| all.refusal(it)).collect();
@@ -105,6 +107,9 @@ impl<'a> Ethernet<'a> {
     /// Returns why a flow has no bill, whatever the delays are.
     fn refusal(&self, flow: &Wired<'_>) -> Option<Missing> {
         let hosts = self.hosts;
+        if let Err(missing) = &flow.piped {
+            return Some(missing.clone());
+        }
         if flow.ways.is_empty() {
             let what = format!("no wires lead to `{}`", flow.to.name(hosts));
             return Some((what, "join both adapters by `[[ethernet]]`".to_owned()));
@@ -174,8 +179,12 @@ impl<'a> Ethernet<'a> {
         Ok(delays)
     }
 
-    /// Returns the longest time of a program until a message is with its server.
+    /// Returns the longest time of a program until a message is with its server. For the reader of
+    /// a pipe that is the whole bill of the pipe.
     fn sends(&self, flow: &Wired<'_>) -> Result<Nanos, Missing> {
+        if let Some(piped) = flow.piped.clone()? {
+            return Ok(piped);
+        }
         let worker = self.program(flow)?;
         let is_own = |stop: FlowStop| {
             (stop.host, stop.process) == (flow.flow.from.host, flow.flow.from.process)
@@ -437,8 +446,7 @@ impl<'a> Ethernet<'a> {
             system.adapters[it.port(self.hosts).adapter].driver
         };
         let [program, server, ..] = flow.delays[..] else { return Ok(bill) };
-        let sender = name(here, flow.flow.from.process);
-        bill.put(FlowStage::Program, sender, Nanos(program), None);
+        bill.begin(self.hosts, flow.flow, Nanos(program));
         let pending = flow.arrivals(1, Nanos(server));
         let room = OUT_FRAMES as u64;
         let sends = name(here, driver(flow.from));

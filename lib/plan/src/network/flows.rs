@@ -100,6 +100,8 @@ pub enum FlowStage {
     Wire,
     /// A port of a switch, and its wire.
     Port,
+    /// The pipe from a device that the flow begins with, with the program that reads it.
+    Pipe,
 }
 
 /// Stages of a crossing, in their order.
@@ -119,6 +121,7 @@ impl FlowStage {
             FlowStage::Clocks => "clocks",
             FlowStage::Wire => "wire",
             FlowStage::Port => "port",
+            FlowStage::Pipe => "pipe",
         }
     }
 }
@@ -178,9 +181,10 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
             return Err(wrong);
         }
         let manned = |route| workers(plants, &route, &known).map(|workers| (route, workers));
-        ways.into_iter().map(manned).collect()
+        let manned = ways.into_iter().map(manned).collect::<Result<Vec<_>, Missing>>()?;
+        Ok((manned, piped(plants, flow)?))
     });
-    let routes: Vec<Result<Vec<_>, Missing>> = routes.collect();
+    let routes: Vec<Result<_, Missing>> = routes.collect();
     if let Some(first) = routes.iter().position(Result::is_err) {
         // The others share stages with it, and its traffic there is not known.
         let name = &flows[first].1.name;
@@ -189,8 +193,8 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
         return routes.into_iter().map(|it| none(it.err().unwrap_or_else(beside))).collect();
     }
     let mut net = Net::new(hosts);
-    for ways in routes.into_iter().flatten() {
-        net.add(ways);
+    for (ways, piped) in routes.into_iter().flatten() {
+        net.add(ways, piped);
     }
     match net.settle() {
         Ok(()) => net.mains().map(|flow| Flowed { bill: Ok(net.bill(flow)) }).collect(),
@@ -198,11 +202,41 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
     }
 }
 
+/// Returns the longest time of a message from the device of a flow's pipe until the reader has sent
+/// it on; nothing if the flow begins at a program.
+pub(super) fn piped(plants: &[Plant<'_>], flow: &Flow) -> Result<Option<Nanos>, Missing> {
+    let Some(pipe) = flow.pipe else { return Ok(None) };
+    let plant = &plants[flow.from.host];
+    let bill = plant.input(pipe).ok().and_then(|piped| piped.bill.ok());
+    let bill = bill.ok_or_else(|| {
+        let what = format!("the pipe `{}` has none", plant.system.pipes[pipe].name);
+        (what, "see the message about it".to_owned())
+    })?;
+    Ok(Some(bill.total))
+}
+
 pub(super) fn none((what, remedy): Missing) -> Flowed {
     Flowed { bill: Err(NoBill::Missing(what, remedy)) }
 }
 
 impl FlowBill {
+    /// Returns the bill from when the first program sends a message: a run sees the pipe before it
+    /// by itself.
+    #[must_use]
+    pub fn behind_pipe(&self) -> FlowBill {
+        let mut behind = self.clone();
+        let first = self.items.first().filter(|item| item.stage == FlowStage::Pipe);
+        let before = first.map_or(Nanos::ZERO, |item| item.value);
+        for item in
+            behind.items.iter_mut().chain(behind.others.iter_mut().flat_map(|it| &mut it.items))
+        {
+            item.after = item.after - before;
+        }
+        behind.items.iter_mut().take(1).for_each(|item| item.value = item.value - before);
+        (behind.total, behind.longest) = (self.total - before, self.longest - before);
+        behind
+    }
+
     /// Returns a bill without items.
     pub(super) const fn new() -> FlowBill {
         let total = Nanos::ZERO;
@@ -214,6 +248,19 @@ impl FlowBill {
             step: None,
             passages: Vec::new(),
         }
+    }
+
+    /// Puts the item of the first program, or of the pipe from a device that it reads.
+    pub(super) fn begin(&mut self, hosts: &Hosts, flow: &Flow, value: Nanos) {
+        let system = &hosts.hosts[flow.from.host].system;
+        let (stage, name) = match flow.pipe {
+            Some(pipe) => (FlowStage::Pipe, &*system.pipes[pipe].name),
+            None => {
+                let name = system.process_name(flow.from.process);
+                (FlowStage::Program, name.unwrap_or_default())
+            }
+        };
+        self.put(stage, (Some(flow.from.host), name.to_owned()), value, None);
     }
 
     pub(super) fn put(

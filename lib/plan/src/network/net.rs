@@ -80,6 +80,9 @@ pub(super) struct Net<'a> {
     pub(super) hosts: &'a Hosts,
     pub(super) routes: Vec<Route<'a>>,
     workers: Workers<'a>,
+    /// By the readers of pipes from devices that begin flows: the longest time of a message until
+    /// the reader has sent it on.
+    piped: BTreeMap<Seat, Nanos>,
     /// By route and stage: the first program; the router that takes its messages from a mailbox,
     /// or nothing; the stages of each crossing; and the program at the mailbox behind the last.
     /// Another way has nothing at its first program.
@@ -110,14 +113,18 @@ impl<'a> Net<'a> {
             hosts,
             routes: Vec::new(),
             workers: Workers::new(),
+            piped: BTreeMap::new(),
             delays: Vec::new(),
             noted: BTreeMap::new(),
             crossed: RefCell::default(),
         }
     }
 
-    /// Adds a flow: its way, its other ways, and the threads that they pass.
-    pub fn add(&mut self, ways: Vec<(Route<'a>, Workers<'a>)>) {
+    /// Adds a flow: its way, its other ways, and the threads that they pass; and how long a message
+    /// of the pipe that it begins with takes, if there is one.
+    pub fn add(&mut self, ways: Vec<(Route<'a>, Workers<'a>)>, piped: Option<Nanos>) {
+        let first = ways.first().map(|(route, _)| Seat::of(&route.flow.from));
+        self.piped.extend(first.zip(piped));
         for (route, workers) in ways {
             let stages = FIRST + CROSSING.len() * route.crossings.len();
             self.delays.push(vec![Nanos::ZERO; stages + usize::from(route.mailed.is_some())]);
@@ -258,12 +265,16 @@ impl<'a> Net<'a> {
         own.fold(came.saturating_add(self.returned(stop)), u64::saturating_add)
     }
 
-    /// Returns the longest time of a program for a message. Either it is done with all there can
-    /// be, which is what it lent memory for and what it sends at once itself; or it has nothing to
-    /// do any more.
+    /// Returns the longest time of a program for a message. For the reader of a pipe that is the
+    /// whole bill of the pipe. Any other is done with all there can be, which is what it lent
+    /// memory for and what it sends at once itself; or it has nothing to do any more, if that is
+    /// earlier.
     pub(super) fn job(&self, stop: &FlowStop) -> Nanos {
         if self.holds(stop) {
             return self.router_job(stop).unwrap_or(NEVER);
+        }
+        if let Some(piped) = self.piped.get(&Seat::of(stop)) {
+            return *piped;
         }
         let worker = self.worker(stop);
         // There is no worker of a program whose flow does not say its work.
@@ -437,9 +448,7 @@ impl<'a> Net<'a> {
     pub fn bill(&self, flow: usize) -> FlowBill {
         let route = &self.routes[flow];
         let mut bill = FlowBill::new();
-        let from = route.flow.from;
-        let first = self.process(from.host, from.process);
-        bill.put(FlowStage::Program, first, self.delays[flow][0], None);
+        bill.begin(self.hosts, route.flow, self.delays[flow][0]);
         if let Some([post, _]) = route.mailed {
             self.mailed_item(flow, POSTED, &post, &mut bill);
         }

@@ -14,7 +14,7 @@ use diapason_contract::ethernet::{SEND_FRAME, SEND_GATES};
 use diapason_contract::link::NAMES;
 use diapason_contract::time::SEND_TIME;
 use diapason_pipe::bill::{self, Coming, Service, found};
-use diapason_system::{EthernetAdapter, FlowStop};
+use diapason_system::{ChainSpec, EthernetAdapter, FlowStop};
 
 /// The works of the servers in descriptions, and those of a program of links for a message.
 const LOOK: &str = "dbcd.look";
@@ -54,9 +54,10 @@ enum Share {
 }
 
 impl<'a> Worker<'a> {
-    /// Returns a program of a flow. For a message it waits twice at most and rings twice: for the
-    /// message and for the end of one that it sent, to its link and to the next.
+    /// Returns a program of a flow over cables. It has no socket, and no pipe but one that begins a
+    /// flow.
     pub fn program(plant: &'a Plant<'a>, stop: FlowStop) -> Result<Worker<'a>, Missing> {
+        has_others(plant, stop, 0)?;
         let supply = Share::Main(own_supply(stop.process, plant.system, plant.core)?);
         Worker::of(plant, stop, supply)
     }
@@ -77,9 +78,7 @@ impl<'a> Worker<'a> {
                 format!("write `work = \"{}ns\"`, or a smaller `worst` of the works", declared.0),
             ));
         }
-        let calls = &plant.calls;
-        let each = calls.takes(Step::Counted) + calls.gives(Step::Counted);
-        Ok(Worker::new(supply, calls, each + each))
+        Ok(Worker::new(supply, &plant.calls, plant.calls.of_link()))
     }
 
     /// Returns a router with mailboxes, which reports on each of its flows from or to one. A second
@@ -115,6 +114,7 @@ impl<'a> Worker<'a> {
         stop: FlowStop,
         flows: u64,
     ) -> Result<Worker<'a>, Missing> {
+        has_no_link(plant, stop)?;
         has_others(plant, stop, 0)?;
         let calls = &plant.calls;
         let supply = Share::Main(own_supply(stop.process, plant.system, plant.core)?);
@@ -124,18 +124,17 @@ impl<'a> Worker<'a> {
         Ok(Worker { each, records: 2 + flows, in_order: false, ..program })
     }
 
-    /// Returns a program that sends datagrams of a flow. For one it waits, and gives the server a
-    /// sign. It has no other socket, pipe or link.
+    /// Returns a program that sends datagrams of a flow. It has no other socket, no link, and no
+    /// pipe but one that begins a flow.
     pub fn of_datagrams(plant: &'a Plant<'a>, stop: FlowStop) -> Result<Worker<'a>, Missing> {
         plant.locks_nothing(stop.process)?;
         let (system, calls) = (plant.system, &plant.calls);
         let name = system.process_name(stop.process).unwrap_or_default();
         missing::said(stop.work_ns, name, "to the `[[flow]]`")?;
+        has_no_link(plant, stop)?;
         has_others(plant, stop, 1)?;
         let supply = Share::Main(own_supply(stop.process, system, plant.core)?);
-        let waits = calls.takes(Step::Counted) + calls.of(CallNumber::SleepUntil);
-        let each = waits + calls.gives(Step::Counted);
-        Ok(Worker::new(supply, calls, each))
+        Ok(Worker::new(supply, calls, calls.of_datagram()))
     }
 
     const fn new(supply: Share, calls: &'a Calls, each: Nanos) -> Worker<'a> {
@@ -263,20 +262,46 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Checks that a program has no link, no pipe, and at most so many sockets.
-fn has_others(plant: &Plant<'_>, stop: FlowStop, most: usize) -> Result<(), Missing> {
+/// Checks that a program has at most so many sockets, is in no chain, and reads and writes no pipe
+/// but one that begins a flow: no item of a flow counts what it does for others.
+fn has_others(plant: &Plant<'_>, stop: FlowStop, sockets: usize) -> Result<(), Missing> {
     let system = plant.system;
-    let name = system.process_name(stop.process).unwrap_or_default();
-    let sockets = system.sockets.iter().filter(|it| it.process == stop.process).count();
+    let own = system.sockets.iter().filter(|it| it.process == stop.process).count();
+    let begins = system.pipes.iter().filter(|it| it.ends_at(stop.process) && it.sent_on.is_some());
+    let pipes = system.pipe_ends(stop.process) - begins.count();
     let mut tuned = system.tpipes.iter().map(|it| it.process);
-    let pipes = system.pipe_ends(stop.process);
-    let uses = &system.processes[usize::from(stop.process)].uses;
+    let in_chain = |chain: &ChainSpec| {
+        let reads = system.pipes[usize::from(chain.from)].ends_at(stop.process);
+        reads || chain.links.iter().any(|link| link.process == stop.process)
+    };
+    let what = match () {
+        () if own > sockets => "other sockets",
+        () if pipes > 0 => "pipes",
+        () if tuned.any(|other| other == stop.process) => "tuned pipes",
+        () if system.chains.iter().any(in_chain) => "a part in a chain",
+        () => return Ok(()),
+    };
+    Err(other(plant, stop, what))
+}
+
+/// Checks that a program has no link.
+fn has_no_link(plant: &Plant<'_>, stop: FlowStop) -> Result<(), Missing> {
+    let uses = &plant.system.processes[usize::from(stop.process)].uses;
     let has_link = NAMES.iter().any(|names| uses.iter().any(|used| used == names[0]));
-    if sockets > most || has_link || pipes > 0 || tuned.any(|other| other == stop.process) {
-        let what = format!("`{name}` has other sockets, pipes or links, which no flow counts");
-        return Err((what, "give each a process of its own".to_owned()));
-    }
-    Ok(())
+    if has_link { Err(other(plant, stop, "links")) } else { Ok(()) }
+}
+
+/// Returns why a program that has something else, too, is in no flow.
+fn other(plant: &Plant<'_>, stop: FlowStop, what: &str) -> Missing {
+    let name = plant.system.process_name(stop.process).unwrap_or_default();
+    let help = match what {
+        "pipes" => {
+            "give each a process of its own; if it sends on what it reads, write `pipe` in the \
+             `[[flow]]` instead of `period`"
+        }
+        _ => "give each a process of its own",
+    };
+    (format!("`{name}` also has {what}, which no flow counts"), help.to_owned())
 }
 
 /// Returns the Main VCPU of an adapter's server. Its other thread runs on an I/O VCPU.

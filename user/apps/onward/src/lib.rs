@@ -1,0 +1,56 @@
+//! Layout of the messages that are sent on: a number, a time, and the packet of the device; and the
+//! packets that come, in their order.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+use diapason_rt::Nanos;
+use diapason_usblib::sensor::Packet;
+
+/// Time between two reports.
+pub const REPORT: Nanos = Nanos::from_secs(1);
+/// Bytes of the number and of the time, before the packet.
+pub const HEAD: usize = 16;
+/// Bytes of the longest message.
+pub const MOST: usize = HEAD + 512;
+/// Until the other computer is there. Packets that come before are not sent on.
+pub const START: Nanos = Nanos::from_millis(500);
+/// The place of a packet's number in the packet, and where bytes begin that count up.
+const NUMBER: usize = 8;
+const COUNTS: usize = 24;
+
+/// Returns the head of a message, as words of 32 bits.
+#[must_use]
+pub const fn head(number: u64, now: Nanos) -> [u32; HEAD / 4] {
+    [number as u32, (number >> 32) as u32, now.0 as u32, (now.0 >> 32) as u32]
+}
+
+/// The numbers of a sensor's packets.
+#[derive(Default)]
+pub struct PacketOrder {
+    /// The session, and the number that comes next in it.
+    next: Option<(u32, u64)>,
+}
+
+impl PacketOrder {
+    /// Returns how many packets of the same session are missing before this one.
+    pub fn missing(&mut self, packet: &Packet) -> u64 {
+        let number = packet.data.get(NUMBER..).and_then(|data| data.first_chunk());
+        let number = number.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let next = self.next.replace((packet.session, number + 1));
+        next.filter(|next| next.0 == packet.session)
+            .map_or(0, |(_, next)| number.saturating_sub(next))
+    }
+}
+
+/// Returns the number and the time of a message, if its bytes are as the sensor made them.
+#[must_use]
+pub fn read(message: &[u8]) -> Option<(u64, Nanos)> {
+    let (head, packet) = message.split_first_chunk::<HEAD>()?;
+    let (number, stamp) = head.split_at(HEAD / 2);
+    let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let made = word(packet.get(NUMBER..)?);
+    let mut rest = packet.iter().zip(0_u64..).skip(COUNTS);
+    let counts_up = rest.all(|(byte, at)| *byte == at.wrapping_add(made) as u8);
+    counts_up.then(|| (word(number), Nanos(word(stamp))))
+}
