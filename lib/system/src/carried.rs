@@ -75,9 +75,9 @@ pub struct PipeSpec {
 /// The means by which the reader of a pipe sends messages to another host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SentOn {
-    /// By a link over a cable.
+    /// By a link, over a cable.
     Link,
-    /// By a socket.
+    /// By a socket, as a datagram.
     Socket,
 }
 
