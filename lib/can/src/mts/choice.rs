@@ -33,20 +33,30 @@ impl MtsSet {
     /// # Errors
     /// A set that makes no sense.
     pub fn spare_ppm(&self) -> Result<Option<i64>, NoPromise> {
-        let mut least: Option<i64> = None;
-        for (index, message) in self.high.iter().enumerate() {
-            let spare = match tightest(self, index)? {
+        self.least_spare(i64::MIN)
+    }
+
+    /// Returns the same, or something below `floor` as soon as a message leaves less than that.
+    fn least_spare(&self, floor: i64) -> Result<Option<i64>, NoPromise> {
+        let high = self.high.iter().enumerate().map(|(index, message)| {
+            Ok(match tightest(self, index)? {
                 Ok(found) => share(found.window, found.work, message.deadline),
                 Err(unmet) => missing(unmet, message.deadline),
-            };
-            least = Some(least.map_or(spare, |least| least.min(spare)));
-        }
-        for (index, message) in self.low.iter().enumerate() {
-            let spare = match low_speed(self, index)? {
+            })
+        });
+        let low = self.low.iter().enumerate().map(|(index, message)| {
+            Ok(match low_speed(self, index)? {
                 Ok(response) => share(message.deadline, response, message.deadline),
                 Err(unmet) => missing(unmet, message.deadline),
-            };
+            })
+        });
+        let mut least: Option<i64> = None;
+        for spare in high.chain(low) {
+            let spare = spare?;
             least = Some(least.map_or(spare, |least| least.min(spare)));
+            if spare < floor {
+                break;
+            }
         }
         Ok(least)
     }
@@ -60,7 +70,8 @@ impl MtsSet {
         while length <= LAST {
             let set = self.with_epoch(length).ok();
             let tried = set.and_then(|set| {
-                let spare = set.spare_ppm().ok()??;
+                let floor = best.as_ref().map_or(i64::MIN, |(_, most)| *most);
+                let spare = set.least_spare(floor).ok()??;
                 Some((set, spare))
             });
             if let Some((set, spare)) = tried
