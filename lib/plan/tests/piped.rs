@@ -105,6 +105,21 @@ fn a_program_that_also_reads_a_pipe_is_in_no_flow_of_its_own() {
 }
 
 #[test]
+fn all_that_the_reader_declares_is_in_the_work_of_its_pipe() {
+    let board = "links/board.toml";
+    let (from, to) =
+        ("name = \"link.seal\"\nworst = \"5us\"", "name = \"link.seal\"\nworst = \"9us\"");
+    let hosts = parsed(LISTS[0], &|name, text| {
+        if name == board { text.replace(from, to) } else { text }
+    });
+    let found = NetworkPlan::of(&hosts.unwrap()).refused;
+    let items: Vec<_> = found.iter().flat_map(|found| found.items()).collect();
+    let title = "`samples` has no bound: the works `sensor.message` and `link.check` and \
+                 `link.seal` take up to 21.000 us, and the pipe says 20.000 us for `onward`";
+    assert!(items.iter().any(|item| item.title == title), "{items:?}");
+}
+
+#[test]
 fn what_a_pipe_cannot_begin_is_refused_where_it_stands() {
     let list = LISTS[0];
     let refused = |from: &str, to: &str, said: &str| {

@@ -45,7 +45,7 @@ pub fn steps(bill: &FlowBill, mailed: bool, hosts: &Hosts) -> Vec<FlowStep> {
             FlowStage::Sends | FlowStage::Program => {
                 steps.push(step(item.place(hosts), item.stage.word()));
             }
-            // Messages over Ethernet are not followed.
+            // Messages over Ethernet are not followed here, and neither are those of a pipe.
             FlowStage::Clocks | FlowStage::Wire | FlowStage::Port | FlowStage::Pipe => {}
         }
     }

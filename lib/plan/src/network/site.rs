@@ -14,7 +14,7 @@ use diapason_contract::ethernet::{SEND_FRAME, SEND_GATES};
 use diapason_contract::link::NAMES;
 use diapason_contract::time::SEND_TIME;
 use diapason_pipe::bill::{self, Coming, Service, found};
-use diapason_system::{ChainSpec, EthernetAdapter, FlowStop};
+use diapason_system::{ChainSpec, EthernetAdapter, FlowStop, PipeSpec};
 
 /// The works of the servers in descriptions, and those of a program of links for a message.
 const LOOK: &str = "dbcd.look";
@@ -64,15 +64,21 @@ impl<'a> Worker<'a> {
 
     fn of(plant: &'a Plant<'a>, stop: FlowStop, supply: Share) -> Result<Worker<'a>, Missing> {
         plant.locks_nothing(stop.process)?;
-        let works = OF_PROGRAM.iter().filter_map(|name| worst(plant.system, name));
         let name = plant.system.process_name(stop.process).unwrap_or_default();
         let said = missing::said(stop.work_ns, name, "where the `[[flow]]` names it")?;
+        // The work of a pipe has what its reader does for a message before it sends that on.
+        let begins = plant.system.pipes.iter().find(|pipe| begins_flow(pipe, stop.process));
+        let reads = begins.map(|pipe| plant.driver(pipe).message);
+        let names = || reads.iter().copied().chain(OF_PROGRAM);
+        let works = names().filter_map(|name| worst(plant.system, name));
         let declared = works.fold(Nanos::ZERO, |sum, work| sum + work);
         if declared > said {
-            let listed = OF_PROGRAM.map(|work| format!("`{work}`")).join(" and ");
+            let listed = names().map(|work| format!("`{work}`")).collect::<Vec<String>>();
+            let listed = listed.join(" and ");
+            let by = if begins.is_some() { "pipe" } else { "flow" };
             return Err((
                 format!(
-                    "the works {listed} take up to {declared}, and the flow says {said} for \
+                    "the works {listed} take up to {declared}, and the {by} says {said} for \
                      `{name}`"
                 ),
                 format!("write `work = \"{}ns\"`, or a smaller `worst` of the works", declared.0),
@@ -267,7 +273,7 @@ impl<'a> Worker<'a> {
 fn has_others(plant: &Plant<'_>, stop: FlowStop, sockets: usize) -> Result<(), Missing> {
     let system = plant.system;
     let own = system.sockets.iter().filter(|it| it.process == stop.process).count();
-    let begins = system.pipes.iter().filter(|it| it.ends_at(stop.process) && it.sent_on.is_some());
+    let begins = system.pipes.iter().filter(|pipe| begins_flow(pipe, stop.process));
     let pipes = system.pipe_ends(stop.process) - begins.count();
     let mut tuned = system.tpipes.iter().map(|it| it.process);
     let in_chain = |chain: &ChainSpec| {
@@ -282,6 +288,11 @@ fn has_others(plant: &Plant<'_>, stop: FlowStop, sockets: usize) -> Result<(), M
         () => return Ok(()),
     };
     Err(other(plant, stop, what))
+}
+
+/// Returns whether a flow begins with this pipe, which this process reads.
+fn begins_flow(pipe: &PipeSpec, process: u16) -> bool {
+    pipe.ends_at(process) && pipe.sent_on.is_some()
 }
 
 /// Checks that a program has no link.

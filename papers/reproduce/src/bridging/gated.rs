@@ -5,7 +5,7 @@
 //! Best-effort frames of the longest length wait at all times, and the window is all that keeps
 //! them away.
 
-use crate::links::{CABLE_NS, PACKET, PacketWay, SENSOR_NS, SWITCH_PPM};
+use crate::links::{CABLE_NS, HEADS, PACKET, PacketWay, SENSOR_NS, SWITCH_PPM};
 use diapason::Failure;
 use diapason_tsn::{
     CLASSES, Egress, EgressStep, GateEntry, GateList, GateRefusal, LinkRate, PortModel, ServoClock,
@@ -17,7 +17,7 @@ pub const CYCLE_NS: u64 = 125_000;
 /// The windows of the paper.
 pub const WINDOWS_NS: [u64; 4] = [8_000, 16_000, 62_000, 112_000];
 /// Bytes of a packet with the heads of UDP and IP, and of the longest frame.
-const DATAGRAM: u64 = PACKET + 28;
+const DATAGRAM: u64 = HEADS + PACKET;
 const LONGEST: u64 = 1_500;
 /// Classes of the sensor and of best effort.
 const SENSOR: usize = 1;

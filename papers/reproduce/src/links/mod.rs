@@ -13,7 +13,7 @@ pub use hosts::CABLE_NS;
 pub use network::reproduce as network;
 pub use ring::reproduce as ring;
 pub use way::{BEFORE_PORT, BEHIND_PORT, PacketWay, SENSOR_NS, TERMS, Ways, sum};
-pub use wires::{PACKET, SWITCH_PPM};
+pub use wires::{HEADS, PACKET, SWITCH_PPM};
 
 use diapason::chart::Distribution;
 

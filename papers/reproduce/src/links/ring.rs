@@ -2,6 +2,7 @@
 
 use super::hosts::{CABLE_NS, LOOK_US, MODERATION_NS, PERIOD_NS, RING_BYTES, RingBus, four};
 use super::machine::{numbers, run};
+use super::wires::HEADS;
 use super::{deviation, micros, times};
 use crate::{Effort, Progress, ReproductionReport, Row};
 use diapason::chart::Distribution;
@@ -25,8 +26,6 @@ const PAUSE_US: u64 = 5_000;
 const UNDER_WAY: u64 = 8;
 const SECOND: u64 = 1_000_000_000;
 const HOPS: u64 = 4;
-/// Bytes of the heads of UDP and IP.
-const HEADS: u64 = 28;
 /// The transfer of a message over USB 3 (equation 4): 1,720.2 ns.
 const USB3_NS: u64 = 1_721;
 

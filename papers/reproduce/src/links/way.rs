@@ -3,7 +3,7 @@
 
 use super::hosts::{CABLE_NS, LOOK_US, MODERATION_NS, PAIR, PERIOD_NS};
 use super::machine::{numbers, run};
-use super::wires::{SWITCH_NS, pair};
+use super::wires::{HEADS, PACKET, SWITCH_NS, pair};
 use crate::Effort;
 use diapason::Failure;
 use diapason::metal::Built;
@@ -108,6 +108,8 @@ pub const TERMS: [(&str, u64, u64); 7] = [
     ("program of the other computer", PERIOD_NS, 1),
 ];
 
+/// The time of a packet on a wire of 1 Gbit/s, with 42 bytes that Ethernet and its tag add.
+const FRAME_NS: u64 = (PACKET + HEADS + 42) * 8;
 /// The parts of the way over Ethernet before the port of the switch, and behind it.
 pub const BEFORE_PORT: [(&str, u64, u64); 6] = [
     TERMS[0],
@@ -115,7 +117,7 @@ pub const BEFORE_PORT: [(&str, u64, u64); 6] = [
     TERMS[2],
     ("adapter's server: sends", PERIOD_NS, 1),
     ("adapter: fetches the frame", 5_000, 1),
-    ("wire, and the switch's latency", 4_656 + CABLE_NS + SWITCH_NS, 1),
+    ("wire, and the switch's latency", FRAME_NS + CABLE_NS + SWITCH_NS, 1),
 ];
 pub const BEHIND_PORT: [(&str, u64, u64); 3] = [
     ("wire: from end to end", CABLE_NS, 1),

@@ -24,6 +24,8 @@ pub const SWITCH_NS: u64 = 2_000;
 pub const SWITCH_PPM: u64 = 50;
 /// The priority of the sensor's frames.
 const PRIORITY: u8 = 1;
+/// Bytes of the heads of UDP and IP.
+pub const HEADS: u64 = 28;
 /// Bytes of a packet of the sensor.
 pub const PACKET: u64 = 512;
 

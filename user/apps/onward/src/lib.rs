@@ -4,11 +4,12 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use diapason_rt::Nanos;
+use diapason_links::mail::{Arrivals, Letter};
+use diapason_rt::{Nanos, log, time};
 use diapason_usblib::sensor::Packet;
 
 /// Time between two reports.
-pub const REPORT: Nanos = Nanos::from_secs(1);
+const REPORT: Nanos = Nanos::from_secs(1);
 /// Bytes of the number and of the time, before the packet.
 pub const HEAD: usize = 16;
 /// Bytes of the longest message.
@@ -40,6 +41,50 @@ impl PacketOrder {
         let next = self.next.replace((packet.session, number + 1));
         next.filter(|next| next.0 == packet.session)
             .map_or(0, |(_, next)| number.saturating_sub(next))
+    }
+}
+
+/// The end of a flow of these messages.
+pub struct OnwardEnd {
+    arrivals: Arrivals,
+    damaged: u64,
+    report_at: Nanos,
+}
+
+impl Default for OnwardEnd {
+    fn default() -> OnwardEnd {
+        let report_at = time::now() + REPORT;
+        OnwardEnd { arrivals: Arrivals::new(0), damaged: 0, report_at }
+    }
+}
+
+impl OnwardEnd {
+    /// Returns when the next report is due.
+    #[must_use]
+    pub const fn report_at(&self) -> Nanos {
+        self.report_at
+    }
+
+    /// Counts a message that came, by its number and time; `None` if some of it was damaged. A
+    /// damaged one leaves a number that is missing.
+    pub fn took(&mut self, message: Option<(u64, Nanos)>) {
+        let Some((number, stamp)) = message else {
+            self.damaged += 1;
+            return;
+        };
+        let letter = Letter { number, stamp: stamp.0, asked: 0, client: 0 };
+        self.arrivals.took(&letter, time::now());
+    }
+
+    /// Reports as the end of a flow, if that is due, and says `ONWARD came lost damaged`.
+    pub fn look(&mut self) {
+        let now = time::now();
+        if now >= self.report_at {
+            self.report_at += REPORT;
+            let (came, lost) = self.arrivals.counts();
+            log!("ONWARD {came} {lost} {}", self.damaged);
+            self.arrivals.report(now);
+        }
     }
 }
 

@@ -8,9 +8,8 @@
 #![forbid(unsafe_code)]
 
 use diapason_frame::HEAD as SEAL;
-use diapason_links::mail::{Arrivals, Letter};
-use diapason_onward::{MOST, REPORT, read};
-use diapason_rt::{Arguments, Errno, entry, log, time};
+use diapason_onward::{MOST, OnwardEnd, read};
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::link::{DONE, Done, FILL, Link, UNIT};
 
 entry!(main);
@@ -32,14 +31,13 @@ fn run() -> Result<(), Errno> {
         link.fill(link.place_of(number, PIECE), PIECE as u32)?;
     }
     link.ring();
-    let (mut arrivals, mut damaged) = (Arrivals::new(0), 0_u64);
-    let mut report_at = time::now() + REPORT;
+    let mut end = OnwardEnd::default();
     loop {
-        match link.wait(report_at) {
+        match link.wait(end.report_at()) {
             Ok(()) => {
                 while let Some(done) = link.pop() {
                     if done.what == FILL && done.status == DONE {
-                        damaged += u64::from(take(&link, &done, &mut arrivals).is_none());
+                        end.took(take(&link, &done));
                     }
                     link.fill(done.place, PIECE as u32)?;
                     link.ring();
@@ -48,18 +46,12 @@ fn run() -> Result<(), Errno> {
             Err(Errno::TimedOut) => {}
             Err(errno) => return Err(errno),
         }
-        let now = time::now();
-        if now >= report_at {
-            report_at += REPORT;
-            let (came, lost) = arrivals.counts();
-            log!("ONWARD {came} {lost} {damaged}");
-            arrivals.report(now);
-        }
+        end.look();
     }
 }
 
-/// Counts a message, if nothing of it is damaged. A damaged one leaves a number that is missing.
-fn take(link: &Link, done: &Done, arrivals: &mut Arrivals) -> Option<()> {
+/// Returns the number and the time of a message that came, if nothing of it is damaged.
+fn take(link: &Link, done: &Done) -> Option<(u64, Nanos)> {
     time::work("link.check", || link.check(done.place, done.bytes))?;
     let (mut memory, at) = ([0; MOST], done.place as usize * UNIT + SEAL);
     let bytes = (done.bytes as usize).saturating_sub(SEAL).min(MOST);
@@ -67,8 +59,5 @@ fn take(link: &Link, done: &Done, arrivals: &mut Arrivals) -> Option<()> {
         let read = link.data.read32(offset).to_le_bytes();
         word.iter_mut().zip(read).for_each(|(place, byte)| *place = byte);
     }
-    let (number, stamp) = read(&memory[..bytes])?;
-    let letter = Letter { number, stamp: stamp.0, asked: 0, client: 0 };
-    arrivals.took(&letter, time::now());
-    Some(())
+    read(&memory[..bytes])
 }

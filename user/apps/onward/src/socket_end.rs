@@ -7,9 +7,8 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_links::mail::{Arrivals, Letter};
 use diapason_netlib::UdpSocket;
-use diapason_onward::{MOST, REPORT, read};
+use diapason_onward::{MOST, OnwardEnd, read};
 use diapason_rt::{Arguments, Errno, entry, log, time};
 
 entry!(main);
@@ -25,30 +24,17 @@ fn main(_: Arguments) {
 
 fn run() -> Result<(), Errno> {
     let mut socket = UdpSocket::bind("onward")?;
-    let (mut arrivals, mut damaged) = (Arrivals::new(0), 0_u64);
+    let mut end = OnwardEnd::default();
     let mut memory = [0; MOST];
-    let mut report_at = time::now() + REPORT;
     loop {
-        match socket.recv(&mut memory, report_at) {
+        match socket.recv(&mut memory, end.report_at()) {
             Ok(received) => {
                 let message = memory.get(..received.length).unwrap_or(&[]);
-                match time::work(CHECK, || read(message)) {
-                    Some((number, stamp)) => {
-                        let letter = Letter { number, stamp: stamp.0, asked: 0, client: 0 };
-                        arrivals.took(&letter, time::now());
-                    }
-                    None => damaged += 1,
-                }
+                end.took(time::work(CHECK, || read(message)));
             }
             Err(Errno::TimedOut) => {}
             Err(errno) => return Err(errno),
         }
-        let now = time::now();
-        if now >= report_at {
-            report_at += REPORT;
-            let (came, lost) = arrivals.counts();
-            log!("ONWARD {came} {lost} {damaged}");
-            arrivals.report(now);
-        }
+        end.look();
     }
 }
