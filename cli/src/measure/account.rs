@@ -11,6 +11,9 @@ use diapason_abi::handle::Handle;
 use diapason_abi::recorder::{Entry, EntryKind};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Servers and programs start before, which takes longer than what they do later.
+pub const STARTED: u64 = 500_000_000;
+
 const NOBODY: u16 = u16::MAX;
 
 /// How often something was seen, and how long it took.
@@ -47,6 +50,9 @@ pub struct Accounts {
     /// since its last work or wait. The start of a thread is no part of its first work, so that one
     /// counts only after a wait.
     pub works: BTreeMap<(u64, u16), Seen>,
+    /// The works that messages may be apart from, by key and thread: the longest time by how many
+    /// messages there were, after the start.
+    pub by_messages: BTreeMap<(u64, u16), BTreeMap<u64, u64>>,
     /// By number of the thread, what it used from one wait to the next. The first time, up to its
     /// first wait, is its start and not counted.
     pub turns: BTreeMap<u16, Seen>,
@@ -65,6 +71,9 @@ struct Turn {
     has_begun: bool,
     /// `since_work` began with a wait or a work, and not with the thread.
     is_apart: bool,
+    /// The work that was done last, if messages may be apart from it: its key, its time, and how
+    /// many messages there were until now.
+    whole: Option<(u64, u64, u64)>,
 }
 
 /// A call whose result tells something.
@@ -85,13 +94,16 @@ struct Reader {
     turns: BTreeMap<u16, Turn>,
     asked: BTreeMap<u16, Asked>,
     mutexes: BTreeSet<u16>,
+    /// The keys of works of messages, with that of the work that they may be apart from.
+    parts: BTreeMap<u64, u64>,
 }
 
 impl Accounts {
-    /// Reads a flight record.
+    /// Reads a flight record. `parts` has the keys of works of messages, each with that of the work
+    /// of a wake-up that they may be apart from.
     #[must_use]
-    pub fn of(entries: &[Entry]) -> Accounts {
-        let mut reader = Reader::default();
+    pub fn of(entries: &[Entry], parts: &BTreeMap<u64, u64>) -> Accounts {
+        let mut reader = Reader { parts: parts.clone(), ..Reader::default() };
         for entry in entries {
             match entry.kind {
                 EntryKind::Bytes => {}
@@ -147,6 +159,9 @@ impl Reader {
                 let used = std::mem::take(&mut turn.since_work);
                 if std::mem::replace(&mut turn.is_apart, true) {
                     self.accounts.works.entry((work, thread)).or_default().note(used);
+                    if now >= STARTED {
+                        self.count(thread, work, used);
+                    }
                 }
             }
             _ => {
@@ -198,9 +213,28 @@ impl Reader {
     fn wait(&mut self, thread: u16) {
         let turn = self.turns.entry(thread).or_default();
         let used = turn.since_wait;
-        let next = Turn { has_begun: true, is_apart: true, ..Turn::default() };
+        let whole = turn.whole;
+        let next = Turn { has_begun: true, is_apart: true, whole, ..Turn::default() };
         if std::mem::replace(turn, next).has_begun {
             self.accounts.turns.entry(thread).or_default().note(used);
+        }
+    }
+
+    /// A thread did a work, which may be a message of its last one.
+    fn count(&mut self, thread: u16, work: u64, used: u64) {
+        let of = self.parts.get(&work);
+        let turn = self.turns.entry(thread).or_default();
+        if let Some((whole, _, messages)) = &mut turn.whole
+            && of == Some(whole)
+        {
+            *messages += 1;
+            return;
+        }
+        let next = self.parts.values().any(|whole| *whole == work).then_some((work, used, 0));
+        if let Some((whole, used, messages)) = std::mem::replace(&mut turn.whole, next) {
+            let all = self.accounts.by_messages.entry((whole, thread)).or_default();
+            let longest = all.entry(messages).or_default();
+            *longest = used.max(*longest);
         }
     }
 
@@ -277,13 +311,40 @@ mod tests {
             mark(7, 9_050),
             wait(9_060, NOBODY),
         ];
-        let accounts = Accounts::of(&entries);
+        let accounts = Accounts::of(&entries, &BTreeMap::new());
         let seen = |runs, longest_ns, total_ns| Seen { runs, longest_ns, total_ns };
         assert_eq!(accounts.works[&(7, 1)], seen(2, 300, 350));
         assert_eq!(accounts.works[&(8, 1)], seen(1, 40, 40));
         assert_eq!(accounts.turns[&1], seen(2, 400, 460));
         assert_eq!(accounts.turns.get(&2), None, "it has waited once only");
         assert_eq!(accounts.works[&(7, 1)].mean_ns(), 175);
+    }
+
+    #[test]
+    fn a_wake_up_is_counted_by_its_messages() {
+        let wait = |now, run| call(now, CallNumber::EventWait, NONE, run, None);
+        let from = STARTED;
+        let entries = [
+            at(0, EntryKind::Boot, 1),
+            wait(100, NOBODY),
+            at(from + 1_000, EntryKind::Irq, 1),
+            mark(7, from + 1_200), // with two messages
+            mark(9, from + 1_201),
+            mark(9, from + 1_202),
+            wait(from + 1_210, NOBODY),
+            at(from + 2_000, EntryKind::Irq, 1),
+            mark(7, from + 2_150), // with none
+            wait(from + 2_160, NOBODY),
+            at(from + 3_000, EntryKind::Irq, 1),
+            mark(7, from + 3_190), // with two again, and faster
+            mark(9, from + 3_191),
+            mark(9, from + 3_192),
+            mark(8, from + 3_200),
+            wait(from + 3_210, NOBODY),
+        ];
+        let accounts = Accounts::of(&entries, &BTreeMap::from([(9, 7)]));
+        assert_eq!(accounts.by_messages[&(7, 1)], BTreeMap::from([(0, 150), (2, 200)]));
+        assert_eq!(accounts.works[&(9, 1)].runs, 4);
     }
 
     #[test]
@@ -302,7 +363,7 @@ mod tests {
             call(200, CallNumber::SemUnlock, [mutex, 0, 0, 0, 0], 1, Some(0)),
             lock(250, semaphore, NOBODY), // and 50
         ];
-        let accounts = Accounts::of(&entries);
+        let accounts = Accounts::of(&entries, &BTreeMap::new());
         assert_eq!(accounts.turns[&1], Seen { runs: 1, longest_ns: 80, total_ns: 80 });
     }
 
@@ -318,7 +379,7 @@ mod tests {
             call(30, CallNumber::EventWait, NONE, 1, Some(thread(9))),
             call(40, CallNumber::ThreadCreate, create(0), 1, Some(thread(10))),
         ];
-        let accounts = Accounts::of(&entries);
+        let accounts = Accounts::of(&entries, &BTreeMap::new());
         assert_eq!(accounts.places, BTreeMap::from([(9, 6)]));
     }
 

@@ -6,6 +6,7 @@
 //! seen, and no bound: the margin is for what another input would take.
 
 mod account;
+mod apart;
 mod hosts;
 mod names;
 mod propose;
@@ -22,6 +23,7 @@ use crate::tools::{Missing, QEMU};
 use crate::workspace::Workspace;
 use crate::{duration, flight, interrupt, project};
 use account::Accounts;
+use diapason_abi::Key;
 use diapason_system::{Description, Revision, RunOptions, System, revised};
 use propose::UsageCounts;
 use std::path::{Path, PathBuf};
@@ -131,7 +133,8 @@ fn counted(
     margin: u32,
 ) -> Result<UsageCounts, Failure> {
     usable(session, run)?;
-    let accounts = Accounts::of(&record(run)?);
+    let parts = names::apart().map(|(part, whole)| (Key::new(part).0, Key::new(whole).0));
+    let accounts = Accounts::of(&record(run)?, &parts.collect());
     let names = names::works(&session.system, file);
     Ok(UsageCounts::of(session, run, &accounts, &names, margin))
 }

@@ -34,11 +34,17 @@ fn of_servers() -> impl Iterator<Item = &'static str> {
     services.chain(readers).chain(others).chain(parts())
 }
 
+/// Returns the names of works of messages, each with that of the work that it may be apart from.
+pub fn apart() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let homes = SOURCES.iter().map(|source| source.home).chain([&LINK[0]]);
+    let apart = homes.filter(|home| !home.each.is_empty() && home.transfer.is_empty());
+    apart.map(|home| (home.each, home.work))
+}
+
 /// Returns the works of messages and transfers that are also in the work of a wake-up: the server
 /// does nothing under their names.
 pub fn parts() -> impl Iterator<Item = &'static str> {
-    let sources = SOURCES.iter().map(|source| source.home.each);
-    sources.chain([RECEIVE.each, RECEIVE.transfer]).filter(|part| !part.is_empty())
+    apart().map(|(part, _)| part).chain([RECEIVE.each, RECEIVE.transfer])
 }
 
 /// Adds the texts in quotation marks in the sources below a folder. A file that cannot be read has

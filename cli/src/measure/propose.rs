@@ -1,16 +1,14 @@
 //! From what was counted to what a description should say.
 
-use super::account::{Accounts, Seen};
-use super::names::parts;
+use super::account::{Accounts, STARTED, Seen};
+use super::apart::Apart;
+use super::names::{self, parts};
 use crate::names::thread;
 use crate::outcome::ThreadRow;
 use crate::session::{FinishedRun, Session};
+use diapason_abi::Key;
 use diapason_system::{PipeDirection, PipeSpec, Revision, ServerSpec, System};
 use std::collections::BTreeMap;
-
-/// Servers and programs start before, which takes several periods wherever it has to: it says
-/// nothing about the budget of a period.
-const STARTED: u64 = 500_000_000;
 
 /// The counts of one run of a system, and what follows from them.
 #[derive(Clone)]
@@ -186,9 +184,43 @@ fn works(
             });
         }
     }
-    works.retain(|work| !parts().any(|part| work.name.as_deref() == Ok(part)));
+    let told = apart_from_wakeups(&mut works, accounts, with_margin);
+    let is_part = |work: &WorkCount| parts().find(|part| work.name.as_deref() == Ok(part));
+    works.retain(|work| is_part(work).is_none_or(|part| told.contains(&part)));
     works.sort_by(|a, b| a.name.cmp(&b.name));
     works
+}
+
+/// Proposes what a wake-up takes without its messages, and each message, where the description
+/// has both works and both were seen. Returns the works of messages of which that is known.
+fn apart_from_wakeups(
+    works: &mut [WorkCount],
+    accounts: &Accounts,
+    with_margin: &impl Fn(u64) -> u64,
+) -> Vec<&'static str> {
+    let mut told = Vec::new();
+    for (part, whole) in names::apart() {
+        let place = |works: &[WorkCount], name: &str| {
+            let described = |it: &WorkCount| it.name.as_deref() == Ok(name);
+            works.iter().position(described).filter(|at| works[*at].described_ns.is_some())
+        };
+        let Some(places) = place(works, part).zip(place(works, whole)) else { continue };
+        let mut longest: BTreeMap<u64, u64> = BTreeMap::new();
+        let key = Key::new(whole).0;
+        let threads = accounts.by_messages.iter().filter(|((work, _), _)| *work == key);
+        for (messages, ns) in threads.flat_map(|(_, by_messages)| by_messages) {
+            let most = longest.entry(*messages).or_default();
+            *most = (*ns).max(*most);
+        }
+        let Some(Apart { wakeup_ns, message_ns }) = Apart::of(&longest) else { continue };
+        let messages = &mut works[places.0];
+        messages.seen.longest_ns = message_ns;
+        messages.seen.total_ns = message_ns.saturating_mul(messages.seen.runs);
+        messages.proposed_ns = Some(with_margin(message_ns));
+        works[places.1].proposed_ns = Some(with_margin(wakeup_ns));
+        told.push(part);
+    }
+    told
 }
 
 /// Returns the pipes that need a longer `work`, with it: the longest work of the thread that reads,

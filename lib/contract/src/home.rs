@@ -1,6 +1,7 @@
 //! A thread of the server: the VCPU that it runs on, and what its work is called in descriptions.
 
 use crate::can::{PENDING, TOGETHER};
+use crate::link;
 use crate::source::{PipeSource, SOURCES};
 use diapason_abi::Nanos;
 
@@ -14,7 +15,8 @@ pub struct Home {
     /// of its branch.
     pub work: &'static str,
     /// The work that each message is beside that, if the description has such a work: then
-    /// messages are no part of `work`. Empty if it cannot be told apart.
+    /// messages are no part of `work`. Empty if it cannot be told apart. A message of a link is
+    /// two of them: one when a client asks for its transfer, and one when that has ended.
     pub each: &'static str,
     /// The work that each transfer is beside its messages, where one transfer may have several. A
     /// description has it and `each`, or none of the two. Empty if each message has a transfer.
@@ -95,6 +97,8 @@ impl Home {
                 let piped = sources().filter(|source| has_pipe(source));
                 piped.map(queued).sum::<u64>().max(queued(first))
             }
+            // A transfer of a link has one message.
+            None if self.transfer.is_empty() => link::TOGETHER,
             // Transfers of a CAN interface have several messages, or one as those of `gs_usb`.
             None => PENDING * TOGETHER,
         };

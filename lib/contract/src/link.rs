@@ -28,6 +28,10 @@ pub const TARGET_RINGS_BYTES: u64 = 8 << 10;
 pub const ENABLE: &str = "debug.enable";
 /// Asks that may wait or be under way; answers that may wait.
 pub const RECORDS: usize = 64;
+/// Transfers of each direction that a USB server keeps at the controller.
+pub const PENDING: usize = 16;
+/// Requests that a USB server takes in at once and transfers that have ended, together at most.
+pub const TOGETHER: u64 = (RECORDS + 2 * PENDING) as u64;
 /// Places are counted in so many bytes.
 pub const UNIT: usize = 1024;
 /// Most bytes of a message. It must not cross a multiple of this as devices count

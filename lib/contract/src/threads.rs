@@ -43,8 +43,8 @@ pub const LINK: [Home; link::LINKS] = [
 
 const fn linked(vcpu: &'static str, number: usize) -> Home {
     let [_, _, asked] = link::NAMES[number];
-    let home = Home::new(vcpu, "link", "usbd.link").moderated(Nanos::from_micros(50));
-    home.asked(asked).ready(&[link::READY])
+    let home = Home::new(vcpu, "link", "usbd.link").each("usbd.link.message");
+    home.moderated(Nanos::from_micros(50)).asked(asked).ready(&[link::READY])
 }
 
 /// Cameras that nobody watches: of 16 transfers pending, one each 125 us at most, four wait for an

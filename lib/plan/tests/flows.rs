@@ -1,7 +1,7 @@
 //! Bills of flows over cables: what they count, and what is refused where.
 
 use diapason_abi::Nanos;
-use diapason_plan::{FlowBill, FlowStage, NetworkPlan, Plan};
+use diapason_plan::{FlowBill, FlowItem, FlowStage, NetworkPlan, Plan};
 use diapason_random::Random;
 use diapason_system::{Description, Hosts, parse_any};
 use std::fs;
@@ -133,6 +133,34 @@ fn what_a_bill_needs_is_asked_for() {
         "`ping` has no bound: the works `link.check` and `link.seal` take up to 8.000 us, and \
          the flow says 6.000 us for `ping`",
         "write `work = \"8000ns\"`, or a smaller `worst` of the works",
+    );
+}
+
+/// Returns the hub with a link whose messages are apart from a wake-up.
+fn apart(wakeup: &str, message: &str) -> Hosts {
+    let works = format!(
+        "name = \"usbd.link\"\nworst = \"{wakeup}\"\n\n\
+         [[work]]\nname = \"usbd.link.message\"\nworst = \"{message}\""
+    );
+    with("links/hub.toml", "name = \"usbd.link\"\nworst = \"3us\"", &works)
+}
+
+#[test]
+fn each_message_of_a_link_counts_beside_its_wake_up() {
+    let served = |hosts: &Hosts| {
+        let at_hub = |item: &&FlowItem| item.place(hosts) == "hub:usbd";
+        let items = bill(hosts).items;
+        items.iter().filter(at_hub).map(|item| item.value.0).sum::<u64>()
+    };
+    let [short, long] = ["100ns", "600ns"].map(|message| served(&apart("1us", message)));
+    assert!(short < long, "{short} and {long} ns");
+    let whole = with("links/hub.toml", "worst = \"3us\"", "worst = \"1us\"");
+    assert!(served(&whole) < short, "nothing is saved by messages that are apart");
+    refused(
+        &apart("1us", "2ms"),
+        "`ping` has no bound: `usb-link0` of `usbd` in `hub` cannot keep up with the messages of \
+         the flows",
+        "give `usb-link0` a larger `utilization`, or send fewer messages",
     );
 }
 

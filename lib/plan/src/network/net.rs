@@ -323,31 +323,30 @@ impl<'a> Net<'a> {
     /// controller, and until it has told of one that came.
     fn serves(&self, (stop, port): (FlowStop, Port)) -> Result<(Nanos, Nanos), Missing> {
         let worker = &self.workers[&Seat::at(&port)];
-        let each = worker.each;
+        let (each, message) = (worker.each, worker.message);
         let late = self.job(&stop);
-        let wakes = |window: Nanos| {
-            // A program rings once in a job, and a job is at most so late.
-            let rings = match self.holds(&stop) {
-                true => self.rung(port, window + late),
-                false => self.woken(&stop, window + late),
-            };
-            match port.by {
-                By::Usb(_) => {
-                    let ended = match self.holds(&stop) {
-                        true => self.pressed(port, window),
-                        false => self.sum(self.into(port), FlowStage::Told, window),
-                    };
-                    rings
-                        + ended.saturating_add(self.sum(self.out_of(port), FlowStage::Told, window))
-                }
-                By::Target(look) => rings.saturating_add(1 + window.0 / look.0.max(1)),
-            }
+        // A program rings once in a job, and a job is at most so late.
+        let rings = |window: Nanos| match self.holds(&stop) {
+            true => self.rung(port, window + late),
+            false => self.woken(&stop, window + late),
         };
-        let work = |window: Nanos| Nanos(wakes(window).saturating_mul(each.0));
+        let wakes = |window: Nanos| match port.by {
+            By::Usb(_) => rings(window).saturating_add(self.transferred((stop, port), window)),
+            By::Target(look) => rings(window).saturating_add(1 + window.0 / look.0.max(1)),
+        };
+        let work = |window: Nanos| {
+            let woken = wakes(window).saturating_mul(each.0);
+            let messages = match message {
+                Nanos::ZERO => 0,
+                _ => self.moved((stop, port), rings(window), window),
+            };
+            Nanos(woken.saturating_add(messages.saturating_mul(message.0)))
+        };
         let busy = worker.busy(wakes, work, each);
         // Whenever it begins next it takes all that was asked for: it is busy at most with the
-        // turn under way, and with that one.
-        let turns = worker.any(each + each).min(busy.unwrap_or(Nanos::FOREVER));
+        // turn under way, and with that one. The time of a turn is known if its messages are in it.
+        let turns = if message == Nanos::ZERO { worker.any(each + each) } else { Nanos::FOREVER };
+        let turns = turns.min(busy.unwrap_or(Nanos::FOREVER));
         match (port.by, busy) {
             // A look takes what came, too.
             (By::Target(_), _) => Ok((turns, turns)),
@@ -360,6 +359,34 @@ impl<'a> Net<'a> {
                 format!("give `{}` a larger `utilization`, or send fewer messages", home.vcpu),
             )),
         }
+    }
+
+    /// Returns the most transfers of a port that end in a window.
+    fn transferred(&self, (stop, port): (FlowStop, Port), window: Nanos) -> u64 {
+        let came = match self.holds(&stop) {
+            true => self.pressed(port, window),
+            false => self.sum(self.into(port), FlowStage::Told, window),
+        };
+        came.saturating_add(self.sum(self.out_of(port), FlowStage::Told, window))
+    }
+
+    /// Returns the most transfers of a port that are asked for or end in a window in which its
+    /// server is rung for so often.
+    ///
+    /// A program lends memory again that a message came to in the window, or that was not lent
+    /// when the window began.
+    fn moved(&self, side: (FlowStop, Port), rings: u64, window: Nanos) -> u64 {
+        let (stop, port) = side;
+        // A router rings for each.
+        let asked = if self.holds(&stop) {
+            rings
+        } else {
+            let slots = self.into(port).map(|(_, _, it)| it.slots).max().unwrap_or_default();
+            let came = self.sum(self.into(port), FlowStage::Told, window);
+            let sends = self.sum(self.out_of(port), FlowStage::Sends, window);
+            slots.saturating_add(came).saturating_add(sends)
+        };
+        asked.saturating_add(self.transferred(side, window))
     }
 
     /// Returns the crossings over the same cable in the same direction.

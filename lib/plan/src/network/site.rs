@@ -31,6 +31,9 @@ pub(super) struct Worker<'a> {
     calls: &'a Calls,
     /// The longest that it takes each time it is woken, or for one message besides its work.
     pub each: Nanos,
+    /// The time of a USB server for each request of a client and for each transfer that has ended,
+    /// if that is apart from its time when it is woken.
+    pub message: Nanos,
     /// From the end of a transfer until the thread is told of it or looks.
     pub told: Nanos,
     /// A look at the gates of an adapter, with the wait after it; or of a router at the mailboxes
@@ -144,8 +147,9 @@ impl<'a> Worker<'a> {
     }
 
     const fn new(supply: Share, calls: &'a Calls, each: Nanos) -> Worker<'a> {
-        let [told, look, turn, hears] = [Nanos::ZERO; 4];
-        Worker { supply, calls, each, told, look, turn, hears, records: 1, in_order: true }
+        let [message, told, look, turn, hears] = [Nanos::ZERO; 5];
+        let (records, in_order) = (1, true);
+        Worker { supply, calls, each, message, told, look, turn, hears, records, in_order }
     }
 
     /// Returns the thread of an adapter's server that sends. Each frame may wake it twice: once for
@@ -197,7 +201,8 @@ impl<'a> Worker<'a> {
                 // The thread that manages may have the lock once before it, and is helped then.
                 let waits = calls.of_bottom_half(1) + calls.takes(Step::Counted);
                 let each = work + work + waits + says;
-                Ok(Worker { told, ..Worker::new(Share::Io(supply), calls, each) })
+                let message = worst(plant.system, home.each).unwrap_or_default();
+                Ok(Worker { message, told, ..Worker::new(Share::Io(supply), calls, each) })
             }
         }
     }

@@ -12,12 +12,14 @@ use alloc::collections::VecDeque;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::link::{
-    Ask, DATA, DONE, DROPPED, Done, FILL, LINKS, NAMES, NONSENSE, RECORDS, SEND, UNIT,
+    Ask, DATA, DONE, DROPPED, Done, FILL, LINKS, NAMES, NONSENSE, PENDING, RECORDS, SEND, UNIT,
 };
 use diapason_pipe::measured::{LinkReport, Measurement};
 use diapason_pipe::{Reader, Writer};
-use diapason_usb::class::link::{Link as Class, LinkEvent};
+use diapason_usb::class::link::{DEPTH, Link as Class, LinkEvent};
 use diapason_usb::xhci::{EndpointPlan, Guarantee};
+
+const _: () = assert!(DEPTH == PENDING);
 
 /// The requests of clients for one direction, in order. They end in this order, too.
 struct Asked {
@@ -60,6 +62,8 @@ pub(crate) struct Link<P: Platform> {
     longest: u32,
     /// The requests of clients, those for memory ([`FILL`]) and those with messages ([`SEND`]).
     asked: [Asked; 2],
+    /// Requests that were taken in since somebody asked.
+    taken: u32,
     /// The link's state, and whether that changed since it was told.
     state: LinkReport,
     changed: bool,
@@ -86,6 +90,7 @@ impl<P: Platform> Link<P> {
             guarantee,
             longest,
             asked: [Asked::new(), Asked::new()],
+            taken: 0,
             state: LinkReport { number: number as u8, ..LinkReport::default() },
             changed: false,
         })
@@ -124,6 +129,10 @@ impl<P: Platform> Kind<P> for Link<P> {
 
     fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
         EndpointPlan { guarantee: self.guarantee, ..usual }
+    }
+
+    fn is_message(event: &LinkEvent) -> bool {
+        matches!(event, LinkEvent::Came { .. } | LinkEvent::Sent { .. } | LinkEvent::Dropped { .. })
     }
 
     fn hear(&mut self, event: LinkEvent, now: Nanos) -> Next {
@@ -168,6 +177,7 @@ impl<P: Platform> Kind<P> for Link<P> {
         while self.asked.iter().all(Asked::has_room)
             && let Some(ask) = self.asks.pop()
         {
+            self.taken += 1;
             let window = self.clients.window();
             if window.is_some_and(|all| ask.is_sane((all.base, all.length), self.longest)) {
                 self.asked[ask.what as usize].asks.push_back(ask);
@@ -186,6 +196,10 @@ impl<P: Platform> Kind<P> for Link<P> {
                 *given += 1;
             }
         }
+    }
+
+    fn take_asks(&mut self) -> u32 {
+        core::mem::take(&mut self.taken)
     }
 
     fn forget(&mut self, now: Nanos) {
