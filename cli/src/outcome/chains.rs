@@ -125,7 +125,7 @@ impl ChainPromise {
                 name: flow.name.clone(),
                 process: end.process.into(),
                 source: hosts.source(number),
-                bound_ns: bill.behind_pipe().longest.0,
+                bound_ns: bill.between_pipes().longest.0,
                 least_ns: 0,
                 reached: Vec::new(),
                 crossings: 0,

@@ -62,6 +62,12 @@ impl Calls {
         self.each(CallNumber::MboxSend)
     }
 
+    /// Returns the most that the writer of any pipe to a device does to tell its server of a
+    /// message.
+    pub(crate) fn writes(&self) -> Nanos {
+        self.of_writer().max(self.gives(Step::Counted))
+    }
+
     /// Returns the cost of a message of a link for its program: it waits twice at most and rings
     /// twice, for the message and for the end of one that it sent, to its link and to the next.
     pub(crate) fn of_link(&self) -> Nanos {

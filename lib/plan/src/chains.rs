@@ -332,10 +332,16 @@ fn sent(chain: &ChainSpec, bill: &ChainBill, system: &System) -> Option<[String;
             "reduce the rate, or shorten the chain".to_owned(),
         ]);
     }
-    let (leaves, said) = (&bill.leaves, contract(to));
+    let leaves = &bill.leaves;
     if to.is_written() {
         return too_close(chain, leaves, system);
     }
+    more_at_once(leaves, to).map(|(title, help)| [format!("`{}` {title}", chain.name), help])
+}
+
+/// Returns what may be written, and the remedy, if that is more than a pipe to a device declares.
+pub(crate) fn more_at_once(leaves: &Bucket, to: &PipeSpec) -> Option<(String, String)> {
+    let said = contract(to);
     // Each side for a second, and at once: buckets with one fraction need no more.
     let at_once = |bucket: &Bucket| arrivals(&[*bucket], Nanos::ZERO);
     let quicker = u128::from(leaves.messages) * u128::from(said.per.0)
@@ -346,17 +352,14 @@ fn sent(chain: &ChainSpec, bill: &ChainBill, system: &System) -> Option<[String;
     }
     let a_second =
         (u128::from(leaves.messages) * 1_000_000_000).div_ceil(leaves.per.0.max(1).into());
-    Some([
-        format!(
-            "`{}` may write {burst} at once and {a_second} a second; `{}` declares less",
-            chain.name, to.name
-        ),
+    Some((
+        format!("may write {burst} at once and {a_second} a second; `{}` declares less", to.name),
         format!(
             "write `rate = {}` and `burst = {burst}` in `{}`",
             a_second.max(to.rate.into()),
             to.name
         ),
-    ])
+    ))
 }
 
 /// Returns the mistake about a pipe to an endpoint whose packets may come closer together than the

@@ -74,12 +74,7 @@ impl NoBill {
 #[must_use]
 pub(crate) fn pipes(plant: &Plant<'_>) -> Vec<Piped> {
     let each = (0..plant.system.pipes.len()).map(|index| {
-        let piped = match plant.system.pipes[index].way {
-            PipeDirection::FromDevice => plant.input(index),
-            PipeDirection::ToDevice if plant.system.pipes[index].is_written() => plant.sink(index),
-            PipeDirection::ToDevice => plant.output(index),
-        };
-        piped.unwrap_or_else(|(what, remedy)| Piped {
+        plant.piped(index).unwrap_or_else(|(what, remedy)| Piped {
             bill: Err(NoBill::Missing(what, remedy)),
             equation_nine: None,
         })
@@ -212,6 +207,16 @@ impl Plant<'_> {
             return self.blocks(index);
         }
         self.input_of(index, &self.inbound(index)?)
+    }
+
+    /// Returns the bill of a pipe.
+    pub(crate) fn piped(&self, index: usize) -> Result<Piped, Missing> {
+        let pipe = &self.system.pipes[index];
+        match pipe.way {
+            PipeDirection::FromDevice => self.input(index),
+            PipeDirection::ToDevice if pipe.is_written() => self.sink(index),
+            PipeDirection::ToDevice => self.output(index),
+        }
     }
 
     /// Returns the bill of a pipe whose messages come to the server on this way.

@@ -19,7 +19,7 @@ use diapason_bus::{BusInstance, Direction, Transfer, packet_time};
 use diapason_contract::sink::UNDER_WAY;
 use diapason_pipe::bill::{Bill, Service, Traffic, Transfers, What, input};
 use diapason_pipe::size::{Bucket, arrivals};
-use diapason_system::{PipeSpec, System};
+use diapason_system::{ChainSpec, PipeSpec, System};
 use diapason_usb::class::sink::{PATIENCE, find};
 use diapason_usb::descriptor::EndpointDescriptor;
 
@@ -166,10 +166,11 @@ impl Plant<'_> {
     /// If the description says how much budget a job uses, a packet is also written before its job
     /// is done.
     ///
-    /// The packets of a chain have no such job. The chain has to keep them apart by the period.
+    /// The packets of a chain or a flow have no such job. It has to keep them apart by the period.
     pub(crate) fn lateness(&self, index: usize) -> Result<Nanos, Missing> {
         let pipe = &self.system.pipes[index];
-        if self.system.chains.iter().any(|chain| chain.to.map(usize::from) == Some(index)) {
+        let ends_with = |chain: &ChainSpec| chain.to.map(usize::from) == Some(index);
+        if pipe.ends_flow || self.system.chains.iter().any(ends_with) {
             return Ok(Nanos::ZERO);
         }
         let (_, process) = self.end(pipe)?;

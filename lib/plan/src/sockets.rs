@@ -5,6 +5,7 @@
 //! descriptor of the card's ring is a request. Without one a frame is lost, so there have to be
 //! enough. A socket of a USB network device is the end of the pipe from that.
 
+use crate::driver::worst;
 use crate::human;
 use crate::missing::{self, Missing};
 use crate::pipes::{NoBill, Plant, interrupts};
@@ -21,7 +22,7 @@ use diapason_pipe::bill::{
 };
 use diapason_pipe::size::Bucket;
 use diapason_system::{
-    AdapterDevice, Diagnostics, EthernetAdapter, Place, ServerSpec, System, UdpPort,
+    AdapterDevice, Diagnostics, EthernetAdapter, PipeSpec, Place, ServerSpec, System, UdpPort,
 };
 
 /// Bytes on the wire of the longest frame and of the shortest: preamble, checksum and gap included.
@@ -108,7 +109,7 @@ impl Plant<'_> {
         let wire = whole_wire(adapter)?;
         let half = self.receiving(adapter, Some(socket.process))?;
         let supply = self.reading(socket)?;
-        let reader = Reporting::new(&supply, &self.calls);
+        let reader = self.reporting_on(socket, &supply);
         let bottom_half =
             Stage { work: self.sorting(adapter)?, telling: Telling::All, service: &half.supply };
         let user = User {
@@ -221,14 +222,36 @@ impl Plant<'_> {
     fn work_of_program(&self, socket: &UdpPort) -> Result<Nanos, Missing> {
         let process = self.system.process_name(socket.process).unwrap_or_default();
         let said = missing::said(socket.work_ns, process, "to the `[[socket]]`")?;
-        let mut works = self.system.works.iter().filter(|work| work.name == TAKE);
-        works.find(|work| work.worst_ns > said.0).map_or(Ok(said), |work| {
-            let (worst, said) = (human(work.worst_ns), human(said.0));
-            let what = format!(
-                "the work `{TAKE}` takes up to {worst}, and `work` of the socket says {said}"
-            );
-            Err((what, format!("write `work = \"{}ns\"`, or more", work.worst_ns)))
-        })
+        let written = self.written_for_flows(socket.process).map(|pipe| self.driver(pipe).message);
+        let names: Vec<&str> = std::iter::once(TAKE).chain(written).collect();
+        let works = names.iter().filter_map(|name| worst(self.system, name));
+        let declared = works.fold(Nanos::ZERO, |sum, work| sum + work);
+        let calls = self.calls.writes().0.saturating_mul(names.len() as u64 - 1);
+        if declared <= said {
+            return Ok(said + Nanos(calls));
+        }
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let (what, takes) = match &names[..] {
+            [name] => (format!("work {name}"), "takes"),
+            _ => (format!("works {}", names.join(" and ")), "take"),
+        };
+        let (worst, said) = (human(declared.0), human(said.0));
+        let what =
+            format!("the {what} {takes} up to {worst}, and `work` of the socket says {said}");
+        Err((what, format!("write `work = \"{}ns\"`, or more", declared.0)))
+    }
+
+    /// Returns the pipes to devices that the program of a socket writes for a flow.
+    fn written_for_flows(&self, process: u16) -> impl Iterator<Item = &PipeSpec> {
+        let pipes = self.system.pipes.iter();
+        pipes.filter(move |pipe| pipe.ends_at(process) && pipe.ends_flow)
+    }
+
+    /// Returns the supply of the program of a socket, which reports on it, and on each pipe that it
+    /// writes for a flow.
+    pub(crate) fn reporting_on<'s>(&self, socket: &UdpPort, supply: &'s Supply) -> Reporting<'s> {
+        let ends = 1 + self.written_for_flows(socket.process).count() as u64;
+        Reporting::new(supply, &self.calls).of_ends(ends)
     }
 
     /// Returns the Main VCPU of the program, which reads nothing else.
@@ -241,7 +264,7 @@ impl Plant<'_> {
         }
         let supply = own_supply(socket.process, system, core)?;
         let others = system.sockets.iter().filter(|it| it.process == socket.process).count() > 1
-            || system.pipe_ends(socket.process) > 0
+            || system.pipe_ends(socket.process) > self.written_for_flows(socket.process).count()
             || system.tpipes.iter().any(|it| it.process == socket.process);
         if others {
             let what =

@@ -8,7 +8,7 @@
 use crate::human;
 use crate::missing::Missing;
 use crate::pipes::{NoBill, Plant};
-use crate::reports::{FRAME_RECORDS, Reporting};
+use crate::reports::FRAME_RECORDS;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::Supply;
 use diapason_devices::network::{ADDRESS, DATAGRAM_BYTES};
@@ -31,7 +31,7 @@ impl Plant<'_> {
             let [title, _, help] = why.words(&pipe.name);
             NoBill::Missing(title, help)
         })?;
-        let reader = Reporting::new(supply, &self.calls);
+        let reader = self.reporting_on(socket, supply);
         let stage = ChainStage { message: work + self.calls.of_reader(), service: &reader };
         let program =
             chain(&[stage], &[own], before.total - before.least).map_err(NoBill::Refused)?;

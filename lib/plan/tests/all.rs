@@ -11,6 +11,7 @@ mod controller;
 mod controller_mts;
 mod deadline_monotonic;
 mod detours;
+mod ended;
 mod endpoints;
 mod ethernet;
 mod extremes;

@@ -55,7 +55,7 @@ fn the_bill_begins_with_that_of_the_pipe_and_adds_up() {
         assert_eq!(first.place(&hosts), "board:samples");
         let sum = bill.items.iter().fold(Nanos::ZERO, |sum, item| sum + item.value);
         assert_eq!((bill.total, bill.longest), (sum, sum), "{list}");
-        let behind = bill.behind_pipe();
+        let behind = bill.between_pipes();
         assert_eq!(behind.longest + piped.total, bill.longest, "{list}");
         let last = |bill: &FlowBill| bill.items.last().unwrap().after;
         assert_eq!(last(&behind) + piped.total, last(&bill), "{list}");

@@ -70,6 +70,8 @@ pub struct PipeSpec {
     pub latency_ns: Option<u64>,
     /// How its reader sends each message to another host, if a flow says so.
     pub sent_on: Option<SentOn>,
+    /// Its writer writes the messages of a flow from another host, as they come.
+    pub ends_flow: bool,
 }
 
 /// The means by which the reader of a pipe sends messages to another host.

@@ -59,6 +59,8 @@ pub struct Flow {
     /// The pipe of its first host that it begins with: a number of
     /// [`System::pipes`](crate::System::pipes).
     pub pipe: Option<usize>,
+    /// The pipe to a device of its last host that it ends with, as a number there.
+    pub into: Option<usize>,
 }
 
 /// A program that messages of a flow pass.
@@ -139,6 +141,8 @@ pub(crate) struct DeclaredFlow {
     from: Option<At<String>>,
     /// The pipe from a device whose messages it sends on.
     pipe: Option<At<String>>,
+    /// The pipe to a device into which the last program writes each message.
+    into: Option<At<String>>,
     work_ns: Option<u64>,
     bytes: Option<At<u64>>,
     contract: Contract,
@@ -172,6 +176,7 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     let bytes = table.number("bytes", 1..=MESSAGE_MAX as u64, " of a message, at most");
     table.needs("bytes", "add `bytes = 1024`: the most bytes of a message, with its head");
     let pipe = table.text("pipe", "pipe = \"samples\"");
+    let into = table.text("into", "into = \"commands\"");
     let (messages, per) = piped::paced(&mut table, pipe.is_some());
     let value = |number: Option<At<u64>>, else_: u64| number.map_or(else_, |number| number.value);
     let burst = value(table.number("burst", 1..=BURST_MAX, ", messages at once"), 1);
@@ -183,7 +188,7 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     let to = table.text("to", "to = \"right:display\"");
     let via = table.texts("via", "via = [\"middle:filter\"]");
     let mailbox = table.text("mailbox", "mailbox = \"samples\"");
-    let wrong = wrong_way(&to, via.first(), mailbox.as_ref());
+    let wrong = computed::wrong_way(&to, via.first(), mailbox.as_ref());
     wrong.into_iter().for_each(|problem| table.report.push(problem));
     let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
     match (&to, &slots, hops.first()) {
@@ -214,6 +219,7 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
         name,
         from,
         pipe,
+        into,
         work_ns,
         bytes,
         contract,
@@ -225,23 +231,6 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
         mailbox,
         hops,
     }
-}
-
-/// Returns why `via` and `mailbox` of a computed way cannot be.
-fn wrong_way(
-    to: &Option<At<String>>,
-    via: Option<&At<String>>,
-    mailbox: Option<&At<String>>,
-) -> Option<Problem> {
-    let add = "add `to`, the last program, or write each `[[flow.hop]]`";
-    let end = "remove `via`: end the flow there, and let another begin at that program";
-    let (place, title, help) = match (to, via, mailbox) {
-        (None, Some(via), _) => (via, "a flow with `via` and no `to`", add),
-        (None, None, Some(mailbox)) => (mailbox, "a flow with `mailbox` and no `to`", add),
-        (Some(_), Some(via), Some(_)) => (via, "a flow with `mailbox` and `via`", end),
-        _ => return None,
-    };
-    Some(Problem::new(&place.span, title, help))
 }
 
 /// Reads a hop. Only one of the flow itself has another way.
@@ -363,10 +352,12 @@ impl List<'_> {
         let DeclaredFlow { contract, latency_ns, .. } = *declared;
         let name = declared.name.value.clone();
         let from = from.filter(|_| whole && !hops.is_empty())?;
-        let (release, pipe) = (None, None);
+        let [pipe, into] = [None; 2];
+        let release = None;
         let mut flow =
-            Flow { name, contract, bytes, latency_ns, from, hops, detours, release, pipe };
+            Flow { name, contract, bytes, latency_ns, from, hops, detours, release, pipe, into };
         piped::begun(declared, &mut flow, self.hosts, report);
+        piped::ended(declared, &mut flow, self.hosts, report);
         flow.release = released::released(declared, &flow, (self.hosts, self.ethernet), report);
         Some(flow)
     }

@@ -331,6 +331,7 @@ pub(crate) fn pipes(declared: &Declared) -> Vec<PipeSpec> {
             work_ns: pipe.work_ns,
             latency_ns: pipe.latency.as_ref().map(|latency| latency.value),
             sent_on: None,
+            ends_flow: false,
         })
     };
     declared.pipes.iter().filter_map(whole).collect()

@@ -142,6 +142,7 @@ fn every_key_arrives() {
         work_ns: Some(4_000),
         latency_ns: Some(30_000_000),
         sent_on: None,
+        ends_flow: false,
     };
     assert_eq!(system.pipes, [expected]);
 }

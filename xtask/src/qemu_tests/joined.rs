@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The length of a run. Links form within its first half.
 const HORIZON_NS: u64 = 1_200_000_000;
+/// A program that opens a channel first reports later.
+const ACTED_NS: u64 = 1_800_000_000;
 /// Programs report once a second.
 const PAIR: &str = "examples/bridge.toml";
 const CREWED: &str = "tests/systems/bridge-cores.toml";
@@ -28,6 +30,7 @@ const SWITCHED: &str = "examples/ethernet.toml";
 const GATED: &str = "examples/ethernet-gates.toml";
 const CREDIT: &str = "examples/ethernet-credit.toml";
 const SENSED: &str = "examples/sensor-ethernet.toml";
+const ACTED: &str = "examples/sensor-can.toml";
 
 /// Times of messages that nothing delays are no further apart.
 const SPREAD_NS: u64 = 10_000;
@@ -37,7 +40,7 @@ const NANOSECOND_PCAP: [u8; 4] = 0xa1b2_3c4d_u32.to_le_bytes();
 
 type Test = fn(&Workspace, &Built) -> Result<(), String>;
 
-const TESTS: [(&str, Test); 9] = [
+const TESTS: [(&str, Test); 10] = [
     ("two hosts at a bridge cable say and send the same in every run", pair),
     ("hosts, one with three cores, say and send the same in every run", crewed),
     ("three hosts form a ring of bridge cables", ring),
@@ -47,6 +50,7 @@ const TESTS: [(&str, Test); 9] = [
     ("hosts at two Ethernet switches, one with credit", credit),
     ("hosts on an Ethernet wire with gates", gated),
     ("packets of a sensor go to another host over Ethernet", sensed),
+    ("packets of a sensor go to the CAN bus of another host", acted),
 ];
 
 /// Runs every test whose name contains `part`.
@@ -70,6 +74,15 @@ type Ran = (HostRuns, Vec<(usize, String)>);
 
 impl Network {
     fn of(workspace: &Workspace, built: &Built, file: &str) -> Result<Network, String> {
+        Network::until(workspace, built, file, HORIZON_NS)
+    }
+
+    fn until(
+        workspace: &Workspace,
+        built: &Built,
+        file: &str,
+        horizon_ns: u64,
+    ) -> Result<Network, String> {
         let description = describe_any(&workspace.root().join(file));
         let Description::Several(mut list) = description.map_err(|f| f.to_string())? else {
             return Err(format!("{file} is one host"));
@@ -77,7 +90,7 @@ impl Network {
         let network = instruct(&mut list).map_err(|failure| failure.to_string())?;
         let (slice, judgeable) = (slice(&list), Judgeable::of(&list));
         let flows = ChainPromise::of_flows(&list, &network);
-        let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+        let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
         let systems: Vec<System> = list.systems().map(|(_, system)| system.clone()).collect();
         let others = list.others();
         let (cables, ethernet, switches) = (list.cables, list.ethernet, list.switches);
@@ -290,6 +303,19 @@ fn sensed(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let network = Network::of(workspace, built, SENSED)?;
     let (runs, _) = network.boot(workspace)?;
     all_flow(&network, &runs, 100)
+}
+
+fn acted(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let network = Network::until(workspace, built, ACTED, ACTED_NS)?;
+    let (runs, _) = network.boot(workspace)?;
+    all_flow(&network, &runs, 100)?;
+    // Behind the last program are the frames on the bus of the second host.
+    let pipes = &runs.runs[1].outcome.pipes;
+    let written = pipes.iter().find(|row| row.to_device);
+    match written.filter(|row| row.messages >= 100 && row.lost == 0) {
+        Some(_) => Ok(()),
+        None => Err(format!("frames of CAN: {pipes:?}")),
+    }
 }
 
 /// Checks that so many messages of each flow came, none was lost, and none was late.

@@ -111,7 +111,7 @@ pub fn told<'a>(
     let named = hosts.flows.iter().zip(&network.flows).enumerate();
     let named = named.filter(|(_, (flow, _))| is_followed(flow));
     let told = named.filter_map(|(number, (flow, flowed))| {
-        let bill = flowed.bill.as_ref().ok()?.behind_pipe();
+        let bill = flowed.bill.as_ref().ok()?.between_pipes();
         let legs = flow_legs(hosts, flow)?;
         let wanted = choice.and_then(|choice| choice.number(number));
         let shares = |other: &&Vec<LinkEnd>| other.iter().any(|it| starts[number].contains(it));

@@ -8,6 +8,7 @@
 //! one fixed point, from below. `docs/flows.md` has the arguments.
 
 use super::credit::PlannedCredit;
+use super::ended::ended;
 use super::flows::{FlowBill, FlowStage, Flowed, none, piped};
 use super::route::steady;
 use super::site::Worker;
@@ -97,7 +98,9 @@ pub(super) fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Planned {
     let of = |(it, refused): (&Wired<'_>, Option<Missing>)| match (refused, &settled) {
         (Some(missing), _) => none(missing),
         (None, Err(missing)) => none(missing.clone()),
-        (None, Ok(())) => Flowed { bill: all.bill(it) },
+        (None, Ok(())) => {
+            Flowed { bill: all.bill(it).and_then(|bill| ended((hosts, plants), it.flow, bill)) }
+        }
     };
     let flowed = all.flows.iter().zip(refused).map(of).collect();
     (flowed, all.times(settled.as_ref().err()), all.credits(settled.is_ok()))

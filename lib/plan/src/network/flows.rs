@@ -8,6 +8,7 @@
 //! all flows are one fixed point, from below. `docs/flows.md` has the proofs.
 
 use super::credit;
+use super::ended::ended;
 use super::ethernet::{self, Planned};
 use super::net::{Net, workers};
 use super::passing::{FlowPassage, jammed, misrouted};
@@ -100,7 +101,8 @@ pub enum FlowStage {
     Wire,
     /// A port of a switch, and its wire.
     Port,
-    /// The pipe from a device that the flow begins with, with the program that reads it.
+    /// The pipe from a device that the flow begins with, with the program that reads it; or the
+    /// pipe to a device that it ends with.
     Pipe,
 }
 
@@ -197,7 +199,10 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
         net.add(ways, piped);
     }
     match net.settle() {
-        Ok(()) => net.mains().map(|flow| Flowed { bill: Ok(net.bill(flow)) }).collect(),
+        Ok(()) => {
+            let bill = |flow: usize| ended((hosts, plants), net.routes[flow].flow, net.bill(flow));
+            net.mains().map(|flow| Flowed { bill: bill(flow) }).collect()
+        }
         Err(missing) => flows.iter().map(|_| none(missing.clone())).collect(),
     }
 }
@@ -220,20 +225,26 @@ pub(super) fn none((what, remedy): Missing) -> Flowed {
 }
 
 impl FlowBill {
-    /// Returns the bill from when the first program sends a message: a run sees the pipe before it
-    /// by itself.
+    /// Returns the bill from when the first program sends a message until the last one is done with
+    /// it: a run sees the pipes before and behind these by themselves.
     #[must_use]
-    pub fn behind_pipe(&self) -> FlowBill {
+    pub fn between_pipes(&self) -> FlowBill {
         let mut behind = self.clone();
-        let first = self.items.first().filter(|item| item.stage == FlowStage::Pipe);
-        let before = first.map_or(Nanos::ZERO, |item| item.value);
+        let at_pipe = |item: Option<&FlowItem>| {
+            item.filter(|item| item.stage == FlowStage::Pipe).map_or(Nanos::ZERO, |item| item.value)
+        };
+        let [before, after] = [self.items.first(), self.items.last()].map(at_pipe);
+        if after > Nanos::ZERO {
+            behind.items.pop();
+        }
         for item in
             behind.items.iter_mut().chain(behind.others.iter_mut().flat_map(|it| &mut it.items))
         {
             item.after = item.after - before;
         }
         behind.items.iter_mut().take(1).for_each(|item| item.value = item.value - before);
-        (behind.total, behind.longest) = (self.total - before, self.longest - before);
+        let pipes = before + after;
+        (behind.total, behind.longest) = (self.total - pipes, self.longest - pipes);
         behind
     }
 

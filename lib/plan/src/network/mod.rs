@@ -4,6 +4,7 @@
 mod credit;
 mod crossing;
 mod detour;
+mod ended;
 mod ethernet;
 mod flows;
 mod gated;

@@ -70,15 +70,15 @@ impl<'a> Worker<'a> {
         let name = plant.system.process_name(stop.process).unwrap_or_default();
         let said = missing::said(stop.work_ns, name, "where the `[[flow]]` names it")?;
         // The work of a pipe has what its reader does for a message before it sends that on.
-        let begins = plant.system.pipes.iter().find(|pipe| begins_flow(pipe, stop.process));
-        let reads = begins.map(|pipe| plant.driver(pipe).message);
-        let names = || reads.iter().copied().chain(OF_PROGRAM);
+        let own = || plant.system.pipes.iter().filter(|pipe| of_flow(pipe, stop.process));
+        let at_pipes: Vec<&str> = own().map(|pipe| plant.driver(pipe).message).collect();
+        let names = || at_pipes.iter().copied().chain(OF_PROGRAM);
         let works = names().filter_map(|name| worst(plant.system, name));
         let declared = works.fold(Nanos::ZERO, |sum, work| sum + work);
         if declared > said {
             let listed = names().map(|work| format!("`{work}`")).collect::<Vec<String>>();
             let listed = listed.join(" and ");
-            let by = if begins.is_some() { "pipe" } else { "flow" };
+            let by = if own().any(|pipe| pipe.sent_on.is_some()) { "pipe" } else { "flow" };
             return Err((
                 format!(
                     "the works {listed} take up to {declared}, and the {by} says {said} for \
@@ -87,7 +87,9 @@ impl<'a> Worker<'a> {
                 format!("write `work = \"{}ns\"`, or a smaller `worst` of the works", declared.0),
             ));
         }
-        Ok(Worker::new(supply, &plant.calls, plant.calls.of_link()))
+        let writes = own().filter(|pipe| pipe.ends_flow).count() as u64;
+        let each = plant.calls.of_link() + Nanos(plant.calls.writes().0.saturating_mul(writes));
+        Ok(Worker { records: 1 + writes, ..Worker::new(supply, &plant.calls, each) })
     }
 
     /// Returns a router with mailboxes, which reports on each of its flows from or to one. A second
@@ -274,12 +276,12 @@ impl<'a> Worker<'a> {
 }
 
 /// Checks that a program has at most so many sockets, is in no chain, and reads and writes no pipe
-/// but one that begins a flow: no item of a flow counts what it does for others.
+/// but one that begins or ends a flow: no item of a flow counts what it does for others.
 fn has_others(plant: &Plant<'_>, stop: FlowStop, sockets: usize) -> Result<(), Missing> {
     let system = plant.system;
     let own = system.sockets.iter().filter(|it| it.process == stop.process).count();
-    let begins = system.pipes.iter().filter(|pipe| begins_flow(pipe, stop.process));
-    let pipes = system.pipe_ends(stop.process) - begins.count();
+    let of_flows = system.pipes.iter().filter(|pipe| of_flow(pipe, stop.process));
+    let pipes = system.pipe_ends(stop.process) - of_flows.count();
     let mut tuned = system.tpipes.iter().map(|it| it.process);
     let in_chain = |chain: &ChainSpec| {
         let reads = system.pipes[usize::from(chain.from)].ends_at(stop.process);
@@ -295,9 +297,9 @@ fn has_others(plant: &Plant<'_>, stop: FlowStop, sockets: usize) -> Result<(), M
     Err(other(plant, stop, what))
 }
 
-/// Returns whether a flow begins with this pipe, which this process reads.
-fn begins_flow(pipe: &PipeSpec, process: u16) -> bool {
-    pipe.ends_at(process) && pipe.sent_on.is_some()
+/// Returns whether a flow begins or ends with this pipe, which this process reads or writes.
+fn of_flow(pipe: &PipeSpec, process: u16) -> bool {
+    pipe.ends_at(process) && (pipe.sent_on.is_some() || pipe.ends_flow)
 }
 
 /// Checks that a program has no link.

@@ -282,3 +282,20 @@ impl List<'_> {
         all.next().filter(|_| all.next().is_none())
     }
 }
+
+/// Returns why `via` and `mailbox` of a computed way cannot be.
+pub(super) fn wrong_way(
+    to: &Option<At<String>>,
+    via: Option<&At<String>>,
+    mailbox: Option<&At<String>>,
+) -> Option<Problem> {
+    let add = "add `to`, the last program, or write each `[[flow.hop]]`";
+    let end = "remove `via`: end the flow there, and let another begin at that program";
+    let (place, title, help) = match (to, via, mailbox) {
+        (None, Some(via), _) => (via, "a flow with `via` and no `to`", add),
+        (None, None, Some(mailbox)) => (mailbox, "a flow with `mailbox` and no `to`", add),
+        (Some(_), Some(via), Some(_)) => (via, "a flow with `mailbox` and `via`", end),
+        _ => return None,
+    };
+    Some(Problem::new(&place.span, title, help))
+}

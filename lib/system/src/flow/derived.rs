@@ -9,12 +9,21 @@ use diapason_contract::time::{TIME_BURST, TIME_RATE};
 use std::collections::BTreeMap;
 
 impl Flow {
+    /// Returns the longest time until the last program is done with a message that is acceptable:
+    /// the latency of the flow, less that of the pipe to a device that it ends with.
+    #[must_use]
+    pub fn latency_of_programs(&self, hosts: &[HostSpec]) -> Option<u64> {
+        let pipe = self.into.and_then(|pipe| hosts[self.end().host].system.pipes.get(pipe));
+        let behind = pipe.and_then(|pipe| pipe.latency_ns).unwrap_or(0);
+        self.latency_ns.map(|latency| latency.saturating_sub(behind))
+    }
+
     /// Returns the shortest time from one message to the next in the long run, by the clock of any
     /// host, and the messages that come at once if each is late by up to its latency.
-    fn at_the_end(&self) -> Option<(u64, u64)> {
+    fn at_the_end(&self, hosts: &[HostSpec]) -> Option<(u64, u64)> {
         let Contract { messages, per, burst, jitter } = self.steady();
         let period = (per.0 / u64::from(messages.max(1))).max(1);
-        let late = (self.latency_ns? + jitter.0).div_ceil(period);
+        let late = (self.latency_of_programs(hosts)? + jitter.0).div_ceil(period);
         Some((period, burst + late))
     }
 }
@@ -26,10 +35,11 @@ pub(crate) fn derive(hosts: &mut [HostSpec], flows: &[Flow], wires: &[EthernetLi
     let ends = flows.iter().filter_map(|flow| {
         let hop = flow.hops.first()?;
         let FlowWay::Sockets { from, to } = hop.way else { return None };
+        let terms = flow.at_the_end(hosts);
         let sender = &mut hosts[flow.from.host].system.sockets[from];
         // `netd` sends no longer ones, so no program takes more of a wire than its flow says.
         sender.bytes = sender.bytes.min(flow.bytes.into());
-        Some((hop.to.host, to, hop.to.work_ns, flow.at_the_end()))
+        Some((hop.to.host, to, hop.to.work_ns, terms))
     });
     let ends: Vec<_> = ends.collect();
     let mut sums: BTreeMap<(usize, usize), Option<(u64, u64)>> = BTreeMap::new();

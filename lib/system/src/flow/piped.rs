@@ -1,5 +1,6 @@
-//! `pipe` of a flow: its first program reads a `[[pipe]]` from a device and sends each message on.
-//! The flow begins at the device then.
+//! `pipe` and `into` of a flow. Its first program may read a `[[pipe]]` from a device and send each
+//! message on, and its last program may write each message into a `[[pipe]]` to a device. The flow
+//! begins or ends at the device then.
 
 use super::{DeclaredFlow, Flow, FlowStop, FlowWay, near};
 use crate::carried::{PipeDirection, PipeSpec, SentOn};
@@ -82,6 +83,52 @@ pub(super) fn begun(
     flow.pipe = Some(number);
 }
 
+/// Lets a flow with `into` end at the device. Reports what cannot be.
+pub(super) fn ended(
+    declared: &DeclaredFlow,
+    flow: &mut Flow,
+    hosts: &[HostSpec],
+    report: &mut Report,
+) {
+    let Some(into) = &declared.into else { return };
+    let end = flow.end();
+    let host = &hosts[end.host];
+    let system = &host.system;
+    let mut refuse = |title: String, help: String| {
+        report.push(Problem::new(&into.span, title, help));
+    };
+    let writer = system.process_name(end.process).unwrap_or_default();
+    let Some(number) = system.pipes.iter().position(|it| it.name == into.value) else {
+        let known = system.pipes.iter().map(|it| it.name.as_str());
+        let help = format!("add a `[[pipe]]` to `{}`; {}", host.file, near(&into.value, known));
+        return refuse(format!("`{}` has no pipe called `{}`", host.name, into.value), help);
+    };
+    let spec = &system.pipes[number];
+    if spec.way == PipeDirection::FromDevice || !spec.ends_at(end.process) {
+        let help = format!("name a pipe to a device whose `writer` is `{writer}`");
+        return refuse(format!("`{writer}` does not write the pipe `{}`", into.value), help);
+    }
+    if !is_of_messages(spec) {
+        let help = "let another program write what the last one makes of it, as a pipe of its own";
+        let title = format!("a message of a flow is no message of `{}`", into.value);
+        return refuse(title, help.to_owned());
+    }
+    if matches!(flow.hops.last().map(|hop| hop.way), Some(FlowWay::Mailbox(_))) {
+        let help = "let the writer take its messages by a link or a socket".to_owned();
+        return refuse("a flow with `into` that ends at a mailbox".to_owned(), help);
+    }
+    if !flow.detours.is_empty() {
+        let help =
+            "remove `otherwise`: messages that went around come at once, and late".to_owned();
+        return refuse("a flow with `into` that has other ways".to_owned(), help);
+    }
+    if let Some(chain) = system.chains.iter().find(|chain| chain.to == u16::try_from(number).ok()) {
+        let title = format!("the chain `{}` ends with the pipe `{}`, too", chain.name, into.value);
+        return refuse(title, "give each a pipe of its own".to_owned());
+    }
+    flow.into = Some(number);
+}
+
 /// Reports a program that reads the pipe of a flow and that another flow passes: the bill of the
 /// pipe has no messages of others.
 pub(super) fn alone(declared: &[DeclaredFlow], flows: &[Option<Flow>], report: &mut Report) {
@@ -121,9 +168,13 @@ fn by_the_host(contract: Contract, drift_ppm: u64) -> Contract {
     Contract { per: Nanos(contract.per.0.saturating_sub(fast).max(1)), ..contract }
 }
 
-/// Tells each pipe that begins a flow how its reader sends the messages on.
+/// Tells each pipe that begins a flow how its reader sends the messages on, and each pipe that ends
+/// one that its writer writes them as they come.
 pub(crate) fn send_on(hosts: &mut [HostSpec], flows: &[Flow]) {
     for flow in flows {
+        if let Some(pipe) = flow.into {
+            hosts[flow.end().host].system.pipes[pipe].ends_flow = true;
+        }
         let Some(pipe) = flow.pipe else { continue };
         let how = if flow.is_on_ethernet() { SentOn::Socket } else { SentOn::Link };
         hosts[flow.from.host].system.pipes[pipe].sent_on = Some(how);

@@ -4,8 +4,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+use diapason_frame::HEAD as SEAL;
 use diapason_links::mail::{Arrivals, Letter};
-use diapason_rt::{Nanos, log, time};
+use diapason_rt::{Errno, Nanos, log, time};
+use diapason_usblib::link::{DONE, Done, FILL, Link, UNIT};
 use diapason_usblib::sensor::Packet;
 
 /// Time between two reports.
@@ -14,6 +16,8 @@ const REPORT: Nanos = Nanos::from_secs(1);
 pub const HEAD: usize = 16;
 /// Bytes of the longest message.
 pub const MOST: usize = HEAD + 512;
+/// The work for the content of a datagram, as descriptions name it.
+pub const CHECK: &str = "onward.check";
 /// Until the other computer is there. Packets that come before are not sent on.
 pub const START: Nanos = Nanos::from_millis(500);
 /// The place of a packet's number in the packet, and where bytes begin that count up.
@@ -76,15 +80,79 @@ impl OnwardEnd {
         self.arrivals.took(&letter, time::now());
     }
 
-    /// Reports as the end of a flow, if that is due, and says `ONWARD came lost damaged`.
-    pub fn look(&mut self) {
+    /// Reports as the end of a flow, if that is due, and says `ONWARD came lost damaged`. Returns
+    /// whether it did.
+    pub fn look(&mut self) -> bool {
         let now = time::now();
-        if now >= self.report_at {
+        let is_due = now >= self.report_at;
+        if is_due {
             self.report_at += REPORT;
             let (came, lost) = self.arrivals.counts();
             log!("ONWARD {came} {lost} {}", self.damaged);
             self.arrivals.report(now);
         }
+        is_due
+    }
+}
+
+/// Pieces of memory for the messages of a link: those that the flow says.
+const SLOTS: u32 = 4;
+/// Bytes of a piece: whole packets, so that a message with a full last one ends with the memory.
+const PIECE: usize = 1_024;
+
+/// Link 0, from which messages come.
+pub struct OnwardLink(Link);
+
+impl OnwardLink {
+    /// Opens the link and lends it memory.
+    ///
+    /// # Errors
+    /// The link is not there.
+    pub fn open() -> Result<OnwardLink, Errno> {
+        let mut link = Link::open(0)?;
+        for number in 0..SLOTS {
+            link.fill(link.place_of(number, PIECE), PIECE as u32)?;
+        }
+        link.ring();
+        Ok(OnwardLink(link))
+    }
+
+    /// Waits for messages until the next report is due. Calls `then` with the bytes of each that is
+    /// whole, and counts it.
+    ///
+    /// # Errors
+    /// The link does not answer as it should.
+    pub fn wait(&mut self, end: &mut OnwardEnd, mut then: impl FnMut(&[u8])) -> Result<(), Errno> {
+        match self.0.wait(end.report_at()) {
+            Ok(()) => {}
+            Err(Errno::TimedOut) => return Ok(()),
+            Err(errno) => return Err(errno),
+        }
+        while let Some(done) = self.0.pop() {
+            if done.what == FILL && done.status == DONE {
+                let mut memory = [0; MOST];
+                let message = self.take(&done, &mut memory);
+                let found = message.and_then(|message| read(message).inspect(|_| then(message)));
+                end.took(found);
+            }
+            self.0.fill(done.place, PIECE as u32)?;
+            self.0.ring();
+        }
+        Ok(())
+    }
+
+    /// Returns the bytes of a message that came, if its seal is whole.
+    fn take<'m>(&self, done: &Done, memory: &'m mut [u8; MOST]) -> Option<&'m [u8]> {
+        let link = &self.0;
+        time::work("link.check", || link.check(done.place, done.bytes))?;
+        let at = done.place as usize * UNIT + SEAL;
+        let bytes = (done.bytes as usize).saturating_sub(SEAL).min(MOST);
+        let message = memory.get_mut(..bytes)?;
+        for (offset, word) in (at..).step_by(4).zip(message.chunks_mut(4)) {
+            let read = link.data.read32(offset).to_le_bytes();
+            word.iter_mut().zip(read).for_each(|(place, byte)| *place = byte);
+        }
+        Some(message)
     }
 }
 

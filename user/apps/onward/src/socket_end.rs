@@ -8,13 +8,10 @@
 #![forbid(unsafe_code)]
 
 use diapason_netlib::UdpSocket;
-use diapason_onward::{MOST, OnwardEnd, read};
+use diapason_onward::{CHECK, MOST, OnwardEnd, read};
 use diapason_rt::{Arguments, Errno, entry, log, time};
 
 entry!(main);
-
-/// The work for a message, as descriptions name it.
-const CHECK: &str = "onward.check";
 
 fn main(_: Arguments) {
     if let Err(errno) = run() {
