@@ -13,6 +13,7 @@ use crate::outcome::{
 use crate::plan::{Plan, Unproved};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, MEMORY_MIB_MIN, MachineEnding, patience};
+use crate::simulate::adrift;
 use crate::surroundings::emulable;
 use crate::workspace::Workspace;
 use crate::{interrupt, plan, plugged, project};
@@ -288,7 +289,8 @@ impl Session {
         let parts = self.assumptions(run).unmeasured(&run.outcome, &self.names);
         let times = "times: the processors of QEMU run in the time of this computer";
         let times = self.untimed.then(|| times.to_owned());
-        let unseen = self.unseen.iter().cloned().chain(times);
+        let adrift = adrift(&self.system, &run.outcome);
+        let unseen = self.unseen.iter().cloned().chain(times).chain(adrift);
         let near = self.raised(run).into_iter().filter(|alarm| self.is_of_emulator(alarm));
         let near = near.map(|alarm| format!("{}, as QEMU's adapter did not keep it", alarm.text));
         early.into_iter().chain(clients).chain(unseen).chain(near).chain(parts).collect()

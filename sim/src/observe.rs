@@ -94,6 +94,11 @@ pub trait Observer {
         let _ = glance;
     }
 
+    /// A thread ended the work with this key.
+    fn worked(&mut self, key: u64) {
+        let _ = key;
+    }
+
     /// Returns whether the run is to end now, as if its horizon were here.
     fn wants_end(&self) -> bool {
         false
@@ -145,6 +150,10 @@ impl<O: Observer> Observer for &mut O {
 
     fn trapped(&mut self, glance: &Glance<'_, '_>) {
         (**self).trapped(glance);
+    }
+
+    fn worked(&mut self, key: u64) {
+        (**self).worked(key);
     }
 
     fn wants_end(&self) -> bool {
@@ -203,6 +212,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn trapped(&mut self, glance: &Glance<'_, '_>) {
         self.0.trapped(glance);
         self.1.trapped(glance);
+    }
+
+    fn worked(&mut self, key: u64) {
+        self.0.worked(key);
+        self.1.worked(key);
     }
 
     fn wants_end(&self) -> bool {

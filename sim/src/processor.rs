@@ -324,6 +324,7 @@ impl<'a> Processor<'a> {
             }
             Trap::Work(key) => {
                 let span = self.works.time(key);
+                self.observer.worked(key);
                 self.machine.owed[slot] += self.upsets.stretch(process, span, self.now);
                 self.owe(1);
             }

@@ -24,6 +24,7 @@ use crate::workspace::Workspace;
 use crate::{duration, flight, interrupt, project};
 use account::Accounts;
 use diapason_abi::Key;
+use diapason_system::works::apart_of_servers;
 use diapason_system::{Description, Revision, RunOptions, System, revised};
 use propose::UsageCounts;
 use std::path::{Path, PathBuf};
@@ -133,9 +134,9 @@ fn counted(
     margin: u32,
 ) -> Result<UsageCounts, Failure> {
     usable(session, run)?;
-    let parts = names::apart().map(|(part, whole)| (Key::new(part).0, Key::new(whole).0));
+    let parts = apart_of_servers().map(|(part, whole)| (Key::new(part).0, Key::new(whole).0));
     let accounts = Accounts::of(&record(run)?, &parts.collect());
-    let names = names::works(&session.system, file);
+    let names = names::known(&session.system, file);
     Ok(UsageCounts::of(session, run, &accounts, &names, margin))
 }
 

@@ -3,8 +3,7 @@
 use diapason_abi::Key;
 use diapason_contract::can;
 use diapason_contract::source::SOURCES;
-use diapason_contract::threads::{LINK, MANAGE, RECEIVE, SEND, STREAM, ServiceKind, TUNE, WORDS};
-use diapason_system::System;
+use diapason_system::{System, works};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -14,9 +13,9 @@ const LONGEST: usize = 64;
 /// Folders below that of the description that are looked into.
 const DEPTH: usize = 6;
 
-/// Returns the names of works by their keys: those of the description, those of the USB server, and
+/// Returns the names of works by their keys: those of the description, those of servers, and
 /// every text in the sources beside the description.
-pub fn works(system: &System, description: &Path) -> BTreeMap<u64, String> {
+pub fn known(system: &System, description: &Path) -> BTreeMap<u64, String> {
     let folder = description.parent().filter(|folder| *folder != Path::new(""));
     let mut names = Vec::new();
     in_sources(folder.unwrap_or(Path::new(".")), DEPTH, &mut names);
@@ -25,26 +24,10 @@ pub fn works(system: &System, description: &Path) -> BTreeMap<u64, String> {
     names.into_iter().map(|name| (Key::new(&name).0, name)).collect()
 }
 
-/// Returns the works of the USB server, and those of readers by which bills know them.
+/// Returns the works of servers, and those of readers by which bills know them.
 fn of_servers() -> impl Iterator<Item = &'static str> {
-    let services = (0..WORDS.len() as u64).filter_map(ServiceKind::numbered);
-    let services = services.filter_map(|kind| kind.homes().first()).map(|home| home.work);
     let readers = SOURCES.iter().map(|source| source.message).chain([can::MESSAGE]);
-    let others = [MANAGE, RECEIVE.work, SEND.work, TUNE.work, LINK[0].work, STREAM[0].work];
-    services.chain(readers).chain(others).chain(parts())
-}
-
-/// Returns the names of works of messages, each with that of the work that it may be apart from.
-pub fn apart() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let homes = SOURCES.iter().map(|source| source.home).chain([&LINK[0]]);
-    let apart = homes.filter(|home| !home.each.is_empty() && home.transfer.is_empty());
-    apart.map(|home| (home.each, home.work))
-}
-
-/// Returns the works of messages and transfers that are also in the work of a wake-up: the server
-/// does nothing under their names.
-pub fn parts() -> impl Iterator<Item = &'static str> {
-    apart().map(|(part, _)| part).chain([RECEIVE.each, RECEIVE.transfer])
+    works::of_servers().chain(readers)
 }
 
 /// Adds the texts in quotation marks in the sources below a folder. A file that cannot be read has
@@ -87,7 +70,7 @@ mod tests {
                     [[work]]\nname = \"mine\"\nworst = \"1us\"\n";
         let system = diapason_system::parse("s", text).unwrap_or_else(|wrong| panic!("{wrong}"));
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/can-reader/system.toml");
-        let names = works(&system, Path::new(path));
+        let names = known(&system, Path::new(path));
         for name in ["mine", "usbd.receive", "usbd.manage", "usbd.sensor", "reader.frame"] {
             assert_eq!(names.get(&Key::new(name).0).map(String::as_str), Some(name));
         }

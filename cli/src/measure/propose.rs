@@ -2,11 +2,11 @@
 
 use super::account::{Accounts, STARTED, Seen};
 use super::apart::Apart;
-use super::names::{self, parts};
 use crate::names::thread;
 use crate::outcome::ThreadRow;
 use crate::session::{FinishedRun, Session};
 use diapason_abi::Key;
+use diapason_system::works::{apart_of_servers, parts_of_servers};
 use diapason_system::{PipeDirection, PipeSpec, Revision, ServerSpec, System};
 use std::collections::BTreeMap;
 
@@ -185,7 +185,8 @@ fn works(
         }
     }
     let told = apart_from_wakeups(&mut works, accounts, with_margin);
-    let is_part = |work: &WorkCount| parts().find(|part| work.name.as_deref() == Ok(part));
+    let is_part =
+        |work: &WorkCount| parts_of_servers().find(|part| work.name.as_deref() == Ok(part));
     works.retain(|work| is_part(work).is_none_or(|part| told.contains(&part)));
     works.sort_by(|a, b| a.name.cmp(&b.name));
     works
@@ -199,7 +200,7 @@ fn apart_from_wakeups(
     with_margin: &impl Fn(u64) -> u64,
 ) -> Vec<&'static str> {
     let mut told = Vec::new();
-    for (part, whole) in names::apart() {
+    for (part, whole) in apart_of_servers() {
         let place = |works: &[WorkCount], name: &str| {
             let described = |it: &WorkCount| it.name.as_deref() == Ok(name);
             works.iter().position(described).filter(|at| works[*at].described_ns.is_some())

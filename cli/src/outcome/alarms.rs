@@ -19,7 +19,8 @@ use crate::plan::Plan;
 use diapason_abi::record::KernelCause;
 use diapason_costs::limits::TRAP_FRAME;
 use diapason_plan::{Assumed, AssumedVcpu};
-use diapason_system::PipeDirection;
+use diapason_system::works::is_of_server;
+use diapason_system::{PipeDirection, System};
 use vcpus::Check;
 
 /// The assumptions about a run.
@@ -46,8 +47,17 @@ pub struct Assumptions {
     pub heard: Vec<HeardPromise>,
     /// One promise for each state message.
     pub states: Vec<StatePromise>,
+    /// The works of programs that the description times.
+    pub works: Vec<String>,
     /// Allowed extra delay of messages from devices outside the machine.
     pub slack_ns: u64,
+}
+
+/// Returns the works that programs must do. On a host with several cores every core has the works
+/// of all, so none says that a work is never done.
+fn works_of_programs(system: &System) -> Vec<String> {
+    let all = system.works.iter().map(|work| &work.name).filter(|_| system.cores == 1);
+    all.filter(|name| !is_of_server(name)).cloned().collect()
 }
 
 impl Assumptions {
@@ -66,6 +76,7 @@ impl Assumptions {
             messages: CanMessagePromise::of(plan.system(), plan),
             heard: HeardPromise::of(plan.system(), plan),
             states: StatePromise::of(plan.system()),
+            works: works_of_programs(plan.system()),
             slack_ns: 0,
         }
     }

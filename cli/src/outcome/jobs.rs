@@ -1,7 +1,7 @@
 //! Promises about jobs: that one is done within the bound of the plan, and that somebody does one.
 
 use super::coverage::EMPTY;
-use super::{Outcome, RaisedAlarm, ThreadRow};
+use super::{OpenJob, Outcome, RaisedAlarm, ThreadRow};
 use crate::duration::human;
 use crate::names::{self, Names};
 use crate::plan::Plan;
@@ -58,7 +58,8 @@ impl JobPromise {
 
     /// Returns the alarms of a run.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<RaisedAlarm> {
-        self.late(outcome, names).into_iter().chain(self.missing(outcome)).collect()
+        let late = self.late(outcome, names).or_else(|| self.endless(outcome, names));
+        late.into_iter().chain(self.missing(outcome)).collect()
     }
 
     /// Returns an alarm if a job was done later than the plan says.
@@ -75,6 +76,22 @@ impl JobPromise {
             human(done)
         );
         RaisedAlarm::above("job-late", &of, [observed, done], text)
+    }
+
+    /// Returns an alarm if a job had not ended by the end of the run, although the plan says so.
+    /// The kernel counts a job when it ends, or when its deadline is over.
+    fn endless(&self, outcome: &Outcome, names: &Names) -> Option<RaisedAlarm> {
+        let done = self.done_ns?;
+        let open = outcome.open_jobs.iter().filter(|job| job.vcpu == self.vcpu);
+        let OpenJob { process, slot, name, age_ns, .. } = open.max_by_key(|job| job.age_ns)?;
+        let of = format!("{} of {}", names::thread(*name, *slot), names.process(*process));
+        let text = format!(
+            "a job of {of} had not ended {} after its release; the plan of VCPU {} says {}",
+            human(*age_ns),
+            self.name,
+            human(done)
+        );
+        RaisedAlarm::above("job-late", &of, [*age_ns, done], text)
     }
 
     /// Returns an alarm if no job was done in a run that was long enough for one.
@@ -140,6 +157,24 @@ mod tests {
         // A job of a process that is on the VCPU counts, even if it cost nothing.
         outcome.threads[0].jobs = 1;
         assert_eq!(raised("job-unmeasured", &outcome), None);
+    }
+
+    #[test]
+    fn a_job_that_never_ends_is_late() {
+        let plan = Plan::of(&sample::system());
+        let done = plan.job(0).unwrap().done.0;
+        let open = |vcpu, age_ns| {
+            let mut outcome = sample::outcome();
+            let ThreadRow { process, slot, name, .. } = outcome.threads[1];
+            outcome.open_jobs = vec![OpenJob { process, slot, name, vcpu, age_ns }];
+            raised("job-late", &outcome)
+        };
+        let own = assumptions().jobs[0].vcpu;
+        assert_eq!(open(own, done), None);
+        assert_eq!(open(own + 1, u64::MAX), None, "nothing is promised of other jobs");
+        let alarm = open(own, done + 1).unwrap();
+        assert_eq!((alarm.observed, alarm.assumed), (done + 1, done));
+        assert!(alarm.text.contains("had not ended"), "{}", alarm.text);
     }
 
     #[test]

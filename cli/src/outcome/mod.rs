@@ -49,6 +49,7 @@ use diapason_abi::record::Record;
 use diapason_pipe::measured::{Measurement, Reported};
 use diapason_sim::Stray;
 use serde::{Serialize, Serializer};
+use std::collections::BTreeSet;
 
 /// One thread slot of a process, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,6 +80,19 @@ pub struct JobCost {
     pub vcpu: u64,
     /// Most budget of VCPUs that one job used.
     pub most_ns: u64,
+}
+
+/// A job that was under way when the run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenJob {
+    /// The place of its process in the description, the slot of its thread, and its name.
+    pub process: u64,
+    pub slot: u64,
+    pub name: u64,
+    /// The place of its VCPU.
+    pub vcpu: u64,
+    /// The time since its release.
+    pub age_ns: u64,
 }
 
 /// One process, over the whole run.
@@ -190,6 +204,10 @@ pub struct Outcome {
     pub states: Vec<StateRow>,
     /// As the simulator saw messages, by pipe of the description; empty if nobody looked.
     pub truth: Vec<Option<Truth>>,
+    /// Jobs that had not ended, as the simulator saw them.
+    pub open_jobs: Vec<OpenJob>,
+    /// The keys of the works that threads did; `None` if no simulator looked.
+    pub worked: Option<BTreeSet<u64>>,
     /// Processes that ended, by themselves or by a fault: when, and which.
     pub ended: Vec<(u64, u64)>,
     pub faults: Vec<FaultEvent>,

@@ -6,6 +6,7 @@
 use super::{Assumptions, ChainPromise, Outcome, PipePromise};
 use crate::duration::human;
 use crate::names::Names;
+use diapason_abi::Key;
 
 impl PipePromise {
     /// Returns how many messages its reader reported, or the simulator saw if nobody reported.
@@ -29,6 +30,13 @@ impl ChainPromise {
 /// Returns whether a message went through the pipe that a program may open in this place.
 fn is_place_measured(place: u8, outcome: &Outcome) -> bool {
     outcome.opened.iter().any(|row| row.place == place && row.messages > 0)
+}
+
+/// Returns whether a program did the work of this name, or nobody looked.
+fn is_done(name: &str, outcome: &Outcome) -> bool {
+    let key = Key::new(name).0;
+    let mut looked = outcome.lives().filter_map(|life| life.worked.as_ref()).peekable();
+    looked.peek().is_none() || looked.any(|works| works.contains(&key))
 }
 
 impl Assumptions {
@@ -68,8 +76,10 @@ impl Assumptions {
         let heard = self.heard.iter().filter(|it| it.done_ns.is_some());
         let heard = heard.filter(|it| !ever(&|life| it.is_measured(life)));
         let heard = heard.map(|it| format!("no message {} at its reader", it.name));
+        let works = self.works.iter().filter(|name| !is_done(name, outcome));
+        let works = works.map(|name| format!("work {name}: no program did it"));
         let states = self.states.iter().flat_map(|it| it.unmeasured(outcome, names));
-        let jobs = jobs.chain(states);
+        let jobs = jobs.chain(works).chain(states);
         let rest = jobs.chain(sockets).chain(messages).chain(heard).chain(usb);
         pipes.chain(unstamped).chain(ended).chain(chains).chain(places).chain(rest).collect()
     }
@@ -81,6 +91,20 @@ mod tests {
     use super::super::sample::{self, assumptions};
     use super::*;
     use diapason_abi::Nanos;
+
+    #[test]
+    fn a_work_that_no_program_does_is_not_measured() {
+        let mut assumptions = assumptions();
+        assumptions.works = vec!["reader.frame".into(), "raeder.frame".into()];
+        let mut outcome = sample::outcome();
+        let unmeasured = |outcome: &Outcome| assumptions.unmeasured(outcome, &sample::names());
+        assert_eq!(unmeasured(&outcome), [""; 0], "a machine does not say");
+        outcome.worked = Some([Key::new("reader.frame").0].into());
+        assert_eq!(unmeasured(&outcome), ["work raeder.frame: no program did it"]);
+        outcome.boot_again();
+        outcome.worked = Some([Key::new("raeder.frame").0].into());
+        assert_eq!(unmeasured(&outcome), [""; 0], "each was done in one life");
+    }
 
     #[test]
     fn a_tuned_pipe_that_nobody_opens_is_not_measured() {

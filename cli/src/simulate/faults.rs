@@ -1,13 +1,16 @@
 //! The faults of a run: described, asked for, and drawn; and what they excuse.
 
 use crate::describe::refused;
+use crate::duration::human;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use diapason_random::Random;
 use diapason_system::{
     FaultKind, FaultTarget, Hosts, InjectedFault, LIES, Pullable, Pulled, Restart, SemaphoreKind,
-    System, parse_fault,
+    System, UsbPlug, parse_fault,
 };
+use std::collections::BTreeMap;
+use std::iter;
 
 /// The first fault comes when devices have had time to be found.
 const FIRST: u64 = 800_000_000;
@@ -215,11 +218,78 @@ pub fn excuse(system: &System, faults: &[InjectedFault], outcome: &mut Outcome) 
     });
 }
 
+/// Returns one sentence for each device with a pipe whose clock ran further apart from the host's
+/// than described, by the faults that came. A short run has too few reports for `clock-drift`.
+#[must_use]
+pub fn adrift(system: &System, outcome: &Outcome) -> Vec<String> {
+    let came = outcome.lives().flat_map(|life| &life.injected);
+    let faults: Vec<InjectedFault> =
+        came.filter_map(|(_, text)| parse_fault(system, text).ok()).collect();
+    let timed = |number: usize| {
+        system.pipes.iter().any(|pipe| pipe.usb == number)
+            || system.tpipes.iter().any(|place| place.usb == number)
+    };
+    let plugs = system.usb.iter().enumerate().filter(|(number, _)| timed(*number));
+    let sentence = |(number, plug): (usize, &UsbPlug)| {
+        let (at, ppm) = fastest(system, &faults, number)?;
+        let (name, most, way) = (&plug.name, plug.drift, if ppm > 0 { "fast" } else { "slow" });
+        (ppm.unsigned_abs() > most.into()).then(|| {
+            format!(
+                "how long messages of `{name}` took: its clock was {} millionths {way} from {} on, \
+                 and at most {most} (`drift`) are described",
+                ppm.unsigned_abs(),
+                human(at)
+            )
+        })
+    };
+    plugs.filter_map(sentence).collect()
+}
+
+/// Returns when the clock of a USB device ran furthest apart, and by how many millionths. A clock
+/// runs with those of the hubs that the device is behind.
+fn fastest(system: &System, faults: &[InjectedFault], number: usize) -> Option<(u64, i64)> {
+    let behind = |number: &usize| system.usb.get(*number)?.behind;
+    let clocks: Vec<usize> = iter::successors(Some(number), behind).collect();
+    let mut rates: BTreeMap<usize, i64> = BTreeMap::new();
+    let turns = faults.iter().filter(|fault| clocks.contains(&fault.target));
+    let turns = turns.filter_map(|fault| {
+        let ppm = i64::try_from(fault.arguments[0]).ok()?;
+        let ppm = match fault.kind {
+            FaultKind::FastClock => ppm,
+            FaultKind::SlowClock => -ppm,
+            _ => return None,
+        };
+        rates.insert(fault.target, ppm);
+        Some((fault.at_ns, rates.values().sum::<i64>()))
+    });
+    turns.max_by_key(|(_, ppm)| ppm.unsigned_abs())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SYSTEM: &str = include_str!("../../../examples/can-concentrator.toml");
+
+    #[test]
+    fn a_clock_that_runs_further_apart_than_described_is_not_measured() {
+        let system = diapason_system::parse("f", SYSTEM).unwrap();
+        let adrift = |faults: &[&str]| {
+            let injected = faults.iter().map(|text| (0, String::from(*text))).collect();
+            adrift(&system, &Outcome { injected, ..Outcome::default() })
+        };
+        assert_eq!(adrift(&[]), [""; 0]);
+        let name = &system.usb[system.pipes[0].usb].name;
+        let most = system.usb[system.pipes[0].usb].drift;
+        let fault = |at: u64, way: &str, ppm: u32| format!("{at}s {way}-clock {name} {ppm}");
+        assert_eq!(adrift(&[&fault(2, "fast", most)]), [""; 0]);
+        for way in ["fast", "slow"] {
+            let found = adrift(&[&fault(1, way, most), &fault(2, way, 5_000)]);
+            let [text] = &found[..] else { panic!("{found:?}") };
+            let wanted = format!("its clock was 5000 millionths {way} from 2.000 s on");
+            assert!(text.contains(&wanted), "{text}");
+        }
+    }
 
     #[test]
     fn a_seed_has_its_faults_and_they_keep_their_distance() {

@@ -31,7 +31,7 @@ use crate::describe::{describe_any, refused};
 use crate::failure::{BROKEN, Failure, HOLDS};
 use crate::formats::RunFormat;
 use crate::live::live;
-use crate::outcome::{Finding, Outcome, RunVerdict};
+use crate::outcome::{Finding, OpenJob, Outcome, RunVerdict};
 use crate::output::{note, tell};
 use crate::session::{FinishedRun, Session};
 pub use crate::several::Named;
@@ -42,14 +42,14 @@ use crate::workspace::Workspace;
 use crate::{can_server, interrupt, plan, project, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
-use diapason_core::{Decision, Kernel, ThreadId};
-use diapason_sim::{BillWriter, Costs, Moment, Observer, Options, Said, Trace};
+use diapason_core::{Decision, Kernel, Thread, ThreadId};
+use diapason_sim::{BillWriter, Costs, Glance, Moment, Observer, Options, Said, Trace};
 use diapason_system::{Description, InjectedFault, RunOptions, System, parse_pulled};
 pub use ethernet::{WireBooks, steps};
 pub(crate) use ethernet::{card, network as ethernet_network};
 use explain::Asked;
 pub(crate) use explain::Cast;
-pub use faults::{asked, delayed, drawn, excuse};
+pub use faults::{adrift, asked, delayed, drawn, excuse};
 pub use flows::told as told_flows;
 pub use flows::{FlowLife, LinkLogs, ToldFlow};
 pub use hosts::{Joined, Joints, Seat, followed, own_seed, together};
@@ -226,6 +226,16 @@ struct Listener {
 }
 
 impl Observer for Listener {
+    fn look(&mut self, glance: &Glance<'_, '_>) {
+        if glance.ended {
+            self.outcome.open_jobs = open_jobs(glance);
+        }
+    }
+
+    fn worked(&mut self, key: u64) {
+        self.outcome.worked.get_or_insert_default().insert(key);
+    }
+
     fn wants_end(&self) -> bool {
         interrupt::came()
     }
@@ -301,6 +311,22 @@ impl Observer for Listener {
             messages.changed(now, thread, word, change, memory);
         }
     }
+}
+
+/// Returns the jobs on VCPUs that are under way.
+fn open_jobs(glance: &Glance<'_, '_>) -> Vec<OpenJob> {
+    let threads = &glance.kernel.threads;
+    let open = threads.ids().map(|id| &threads[id]);
+    let open = open.filter(|thread| thread.generation > 0 && thread.vcpu.is_some());
+    let open = open.filter(|thread| thread.jobs.active && thread.jobs.release < glance.now);
+    let job = |thread: &Thread| OpenJob {
+        process: thread.process.index().into(),
+        slot: thread.slot.into(),
+        name: thread.name,
+        vcpu: thread.vcpu.index().into(),
+        age_ns: (glance.now - thread.jobs.release).0,
+    };
+    open.map(job).collect()
 }
 
 /// Simulates a system and reports, or searches seeds for one that breaks a promise.

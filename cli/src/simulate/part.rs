@@ -106,6 +106,7 @@ impl Listener {
         self.settle()?;
         let Listener { mut outcome, hash, ledger, perfetto, usage, .. } = self;
         let Listener { now, messages, responses, cast, .. } = self;
+        outcome.worked.get_or_insert_default();
         outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
         perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
         let jobs = responses.map(|it| it.distributions(&cast, names)).unwrap_or_default();

@@ -80,6 +80,7 @@ mod vcpu;
 mod vcpus;
 mod wire_time;
 mod wires;
+pub mod works;
 
 pub use archive::{Permit, RunOptions, build};
 pub use can_names::ASSIGNED_MAX;

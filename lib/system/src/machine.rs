@@ -21,6 +21,9 @@ use toml::de::DeValue;
 const DELAY_MAX: u64 = 1_000_000_000;
 /// Longest measurement: a day.
 const MEASURED_MAX: u64 = 86_400_000_000_000;
+/// Shortest look for gaps on a real computer, as `examples/machine.toml` has it. Firmware may
+/// take the processor away once in many seconds.
+const LOOKED_MIN: u64 = 60_000_000_000;
 /// The remedy for a profile that lacks something.
 const MEASURE: &str = "measure the computer again, with `diapason profile`";
 /// Gaps are at least so many of them apart, so that a wait for the kernel meets one at most.
@@ -230,6 +233,14 @@ fn read(raw: Raw<'_>, report: &mut Report) -> Option<MachineProfile> {
     }
     let stress = stress(&mut table);
     table.report_unknown();
+    let looks = measured.as_ref().filter(|_| real == Some(true));
+    if let Some(short) = looks.filter(|measured| measured.value < LOOKED_MIN) {
+        too_short(short, report);
+    }
+    if let Some(never) = late.as_ref().filter(|late| late.value == 0) {
+        let title = "no thread runs at the instant at which its timer is due";
+        report.push(Problem::new(&never.span, title, MEASURE));
+    }
     let looked = measured.as_ref().map_or(u64::MAX, |measured| measured.value);
     let gap = gap.zip(apart).map(|(longest, apart)| gap_of(&longest, &apart, looked, report));
     let kernel = kernel.and_then(|kernel| kernel_of(&kernel, report));
@@ -246,6 +257,13 @@ fn read(raw: Raw<'_>, report: &mut Report) -> Option<MachineProfile> {
         register: register.map(|time| Nanos(time.value)),
         stress,
     })
+}
+
+/// Reports a look at a computer that is too short to see how often its processor is away.
+fn too_short(measured: &At<u64>, report: &mut Report) {
+    let title = format!("the computer was looked at for {} only", show_duration(measured.value));
+    let note = format!("a look takes {} at least", show_duration(LOOKED_MIN));
+    report.push(Problem::new(&measured.span, title, MEASURE).note(note));
 }
 
 /// Reads what other cores did to the one that measured, if any worked.
@@ -318,14 +336,14 @@ mod tests {
         let longest = random.between(1, DELAY_MAX);
         let apart = random.between(APART * longest, MEASURED_MAX);
         let gap = Gap { longest: Nanos(longest), apart: Nanos(apart) };
-        let mut delay = || Nanos(random.between(0, DELAY_MAX));
+        let mut delay = || Nanos(random.between(1, DELAY_MAX));
         let (late, interrupt, register) = (delay(), delay(), delay());
         let seen = |what: Nanos| (!what.0.is_multiple_of(3)).then_some(what);
         MachineProfile {
             processor: format!("a \"processor\" \\ {}", late.0),
             real: late.0.is_multiple_of(2),
             kernel: PLAIN.kernel,
-            measured: Nanos(random.between(apart, MEASURED_MAX)),
+            measured: Nanos(random.between(apart.max(LOOKED_MIN), MEASURED_MAX)),
             clock_hz: random.between(1_000, 10_000_000) * 1_000 + random.below(1_000),
             slowest: "yield_switch".into(),
             late,
@@ -386,6 +404,9 @@ mod tests {
             ("late = \"3us\"", "late = \"3us\"\ncores = 2", "`cores`, `walk_alone`"),
             ("late = \"3us\"", "late = \"3us\"\nring = \"1us\"", "`cores`, `walk_alone`"),
             ("late = \"3us\"", "late = \"3us\"\ncores = 1", "`cores` is 1, out of range"),
+            ("60s", "1ns", "looked at for 1ns only"),
+            ("60s", "59999ms", "looked at for 59999ms only"),
+            ("3us", "0ns", "no thread runs at the instant"),
             ("KERNEL", "0123", "another kernel"),
             ("KERNEL", "kernel", "another kernel"),
             ("50MHz", "50kHz", "out of range"),

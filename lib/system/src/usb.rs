@@ -16,6 +16,7 @@ use crate::plugged::{CanTraffic, PluggedCanBus, UsbModel};
 use crate::shorthand;
 use crate::source::{At, Span};
 use crate::table::{Raw, Table};
+use crate::works;
 use diapason_abi::pipe::USUAL_DRIFT;
 use diapason_contract::can;
 use diapason_contract::source::PipeSource;
@@ -487,6 +488,7 @@ pub(crate) fn check(declared: &Declared, report: &mut Report) {
             report.push(Problem::new(&work.best.span, title, "write a `best` of at most `worst`"));
         }
         let Some(name) = &work.name else { continue };
+        works::check(name, report);
         let named = |other: &&DeclaredWork| {
             other.name.as_ref().is_some_and(|other| other.value == name.value)
         };

@@ -107,6 +107,8 @@ fn measured(workspace: &Workspace, built: &Built) -> Result<(), String> {
     refusals(workspace, &folder, &console, found)
 }
 
+/// A real computer is looked at for so long.
+const MINUTE: Nanos = Nanos::from_secs(60);
 /// An interrupt of the HPET comes no later in QEMU.
 const MOST_LATE: Nanos = Nanos::from_micros(20);
 
@@ -123,6 +125,8 @@ fn refusals(
     write(found.clone())?;
     expect(planned(&file), Ok(1), "an emulated computer")?;
     write(MachineProfile { real: true, ..found.clone() })?;
+    expect(planned(&file), Err(2), "a real one, looked at for a moment")?;
+    write(MachineProfile { real: true, measured: MINUTE, ..found.clone() })?;
     expect(planned(&file), Ok(5), "a real one, for a system that promises nothing")?;
     write(MachineProfile { kernel: found.kernel ^ 1, ..found })?;
     expect(planned(&file), Err(2), "another kernel")?;
@@ -209,7 +213,7 @@ fn planned_beside(
     };
     let fast = MachineProfile { clock_hz: 1_000_000_000, ..found.clone() };
     plan(&fast, 1, "an emulated computer")?;
-    let real = MachineProfile { real: true, ..fast };
+    let real = MachineProfile { real: true, measured: MINUTE, ..fast };
     plan(&real, 0, "a real one")?;
     plan(&MachineProfile { stress: None, ..real }, 1, "one whose other core did not work")
 }
