@@ -158,7 +158,7 @@ fn pipes_to_devices() {
     );
     refused(
         "unknown.toml",
-        ["name = \"usbd.send\"", "name = \"usbd.sends\""],
+        ["name = \"usbd.send\"", "name = \"sends\""],
         "`engine` has no bound: nothing says how long `usbd.send` takes",
         "add `[[work]]`",
     );
@@ -243,7 +243,7 @@ fn pipes_that_may_be_opened() {
     // More than the processor has, were all of it asked for.
     let heavy = planned("heavy.toml", &[["budget = \"400us\"", "budget = \"3ms\""]], 1);
     assert!(heavy.contains("error: "), "{heavy}");
-    let untold = planned("untold.toml", &[["name = \"usbd.tune\"", "name = \"usbd.tuned\""]], 1);
+    let untold = planned("untold.toml", &[["name = \"usbd.tune\"", "name = \"tuned\""]], 1);
     let title = "`engine` has no bound: nothing says how long `usbd.tune` takes";
     assert!(untold.contains(title) && untold.contains("add `[[work]]`"), "{untold}");
 }

@@ -117,7 +117,7 @@ fn a_written_frame_has_the_time_of_its_device_and_waits_for_the_one_before() {
     let long = written(&[(BYTES, "bytes = 1514 ")]).expect("a bill");
     assert!(long.value(What::Bus) > bill.value(What::Bus), "{long}");
     // Without a work for each frame, a frame has to end before the next one is due.
-    let with_all = ("name = \"usbd.network.message\"", "name = \"usbd.unused\"");
+    let with_all = ("name = \"usbd.network.message\"", "name = \"unused\"");
     let often = ("period = \"5ms\"", "period = \"2ms\"");
     let why = written(&[with_all, often]).expect_err("too often");
     assert!(why.contains("or add the `[[work]]` `usbd.network.message`"), "{why}");

@@ -57,7 +57,7 @@ fn a_driver_that_renews_too_late_is_refused() {
         "name = \"cand.renew\"\nworst = \"90us\"",
     ));
     assert!(long.iter().any(|(title, _)| title.starts_with("`torque-left` may wait")), "{long:?}");
-    let none = wrong(&with("name = \"cand.renew\"", "name = \"cand.other\""));
+    let none = wrong(&with("name = \"cand.renew\"", "name = \"other\""));
     assert!(none[0].0.contains("`cand.renew`"), "{none:?}");
 }
 
