@@ -383,21 +383,26 @@ fn too_close(chain: &ChainSpec, leaves: &Bucket, system: &System) -> Option<[Str
         0 | 1 => every - fast - leaves.jitter,
         _ => Nanos::ZERO,
     };
+    let sample = "let the last thread sample a state message";
+    closer(least, to, sample).map(|(title, help)| [format!("`{}` {title}", chain.name), help])
+}
+
+/// Returns what may be written, and the remedy, if packets for an endpoint are apart by `least` and
+/// its pipe declares more. `instead` is a remedy, too.
+pub(crate) fn closer(least: Nanos, to: &PipeSpec, instead: &str) -> Option<(String, String)> {
     let said = contract(to).per;
     if said <= least {
         return None;
     }
     let title = format!(
-        "`{}` may write two packets within {}, and `{}` says that they are {} apart",
-        chain.name,
+        "may write two packets within {}, and `{}` says that they are {} apart",
         human(least.0),
         to.name,
         human(said.0)
     );
-    let sample = "let the last thread sample a state message";
     let help = match least.0 / 1_000 {
-        0 => sample.to_owned(),
-        micros => format!("write `period = \"{micros}us\"` in `{}`, or {sample}", to.name),
+        0 => instead.to_owned(),
+        micros => format!("write `period = \"{micros}us\"` in `{}`, or {instead}", to.name),
     };
-    Some([title, help])
+    Some((title, help))
 }

@@ -110,8 +110,11 @@ impl System {
         for segment in self.segments.iter().filter(|segment| is_used(&segment.name)) {
             let name = &segment.name;
             if needs::is_for_devices(name) && !segment.dma {
-                let title = format!("`{name}` of `{}` is not for devices", process.name);
-                say(title, "add `dma = true` to the segment".to_owned());
+                let title = format!(
+                    "`{}` gives the memory of `{name}` to a device, which cannot reach it",
+                    process.name
+                );
+                say(title, format!("add `dma = true` to the segment `{name}`"));
             }
             let needed = match (&**name, &*process.program) {
                 (RINGS, PROGRAM) => RINGS_BYTES,

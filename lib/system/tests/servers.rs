@@ -146,8 +146,8 @@ fn hardware_that_a_server_cannot_work_with_is_refused() {
         let own = format!("name = \"{name}\"\nsize = \"{size}\"\ndma = ");
         refused(
             (&(own.clone() + "true"), &(own + "false")),
-            &format!("`{name}` of `usbd` is not for devices"),
-            "add `dma = true` to the segment",
+            &format!("`usbd` gives the memory of `{name}` to a device, which cannot reach it"),
+            &format!("add `dma = true` to the segment `{name}`"),
         );
     }
     for (number, said, asked) in [(0, ["2001us", "990us"], "2ms"), (1, ["1990us", "1990us"], "1ms")]
@@ -196,8 +196,8 @@ fn servers_of_adapters_and_of_debug_targets_have_what_they_make() {
     let help = "declare it, and add `\"dbc-rings\"` to its `uses`";
     assert_eq!(found, [pair("`dbcd` needs the segment `dbc-rings`", help)]);
     let found = said_of(asker, ("size = \"8K\"\ndma = true", "size = \"8K\""));
-    let title = "`dbc-rings` of `dbcd` is not for devices";
-    assert_eq!(found, [pair(title, "add `dma = true` to the segment")]);
+    let title = "`dbcd` gives the memory of `dbc-rings` to a device, which cannot reach it";
+    assert_eq!(found, [pair(title, "add `dma = true` to the segment `dbc-rings`")]);
     let found = said_of(asker, ("size = \"8K\"\ndma = true", "size = \"4K\"\ndma = true"));
     let title = "`dbc-rings` is too small for the rings of a controller";
     assert_eq!(found, [pair(title, "write `size = \"8K\"` or more")]);

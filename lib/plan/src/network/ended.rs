@@ -5,10 +5,10 @@
 
 use super::flows::{FlowBill, FlowStage};
 use super::net::apart;
-use crate::chains::more_at_once;
+use crate::chains::{closer, more_at_once};
 use crate::human;
 use crate::missing::Missing;
-use crate::pipes::{NoBill, Plant, contract};
+use crate::pipes::{NoBill, Plant};
 use diapason_abi::Nanos;
 use diapason_pipe::size::Bucket;
 use diapason_system::{Flow, Hosts, PipeSpec};
@@ -73,19 +73,5 @@ fn too_many(leaves: &Bucket, pipe: &PipeSpec) -> Option<(String, String)> {
     }
     let every = Nanos(leaves.per.0 / leaves.messages.max(1));
     let least = if leaves.burst > 1 { Nanos::ZERO } else { every - leaves.jitter };
-    let said = contract(pipe).per;
-    if said <= least {
-        return None;
-    }
-    let what = format!(
-        "may write two packets within {}, and `{}` says that they are {} apart",
-        human(least.0),
-        pipe.name,
-        human(said.0)
-    );
-    let help = match least.0 / 1_000 {
-        0 => "send fewer messages, each alone, or make their way shorter".to_owned(),
-        micros => format!("write `period = \"{micros}us\"` in `{}`, or send fewer", pipe.name),
-    };
-    Some((what, help))
+    closer(least, pipe, "send fewer messages, each alone")
 }
