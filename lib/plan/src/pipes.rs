@@ -305,7 +305,9 @@ impl Plant<'_> {
         // The program of a socket reports on it, too.
         let sends = |pipe: &&PipeSpec| pipe.ends_at(process) && pipe.sent_on.is_some();
         let sends = self.system.pipes.iter().filter(sends).count();
-        let ends = (ends + chains + sends).max(1) as u64;
+        // The writer that ends a flow reports on the flow and its socket, too.
+        let flows = self.system.pipes.iter().filter(|it| it.ends_at(process) && it.ends_flow);
+        let ends = (ends + chains + sends + 2 * flows.count()).max(1) as u64;
         match self.adapter_records(process) {
             None => Reporting::new(service, &self.calls).of_ends(ends),
             // It has a report of its own on the adapter, at another time.

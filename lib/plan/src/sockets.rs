@@ -248,9 +248,9 @@ impl Plant<'_> {
     }
 
     /// Returns the supply of the program of a socket, which reports on it, and on each pipe that it
-    /// writes for a flow.
+    /// writes for a flow and on that flow.
     pub(crate) fn reporting_on<'s>(&self, socket: &UdpPort, supply: &'s Supply) -> Reporting<'s> {
-        let ends = 1 + self.written_for_flows(socket.process).count() as u64;
+        let ends = 1 + 2 * self.written_for_flows(socket.process).count() as u64;
         Reporting::new(supply, &self.calls).of_ends(ends)
     }
 

@@ -1,29 +1,15 @@
 //! Flows that end with a pipe to a device: their bills end at the device, and the messages that
 //! leave the last program are within the contract of the pipe.
 
+use crate::piped::{bill, parsed};
 use diapason_abi::Nanos;
-use diapason_plan::{FlowBill, FlowStage, NetworkPlan, Plan};
-use diapason_system::{Description, Hosts, parse_any};
-use std::fs;
-use std::path::PathBuf;
+use diapason_plan::{FlowStage, NetworkPlan, Plan};
+use diapason_system::Hosts;
 
 /// Lists that end with frames of CAN, and with packets for an endpoint, and the file of the host
 /// there.
 const CAN: [&str; 2] = ["sensor-can.toml", "ethernet/actuating.toml"];
 const ENDPOINT: [&str; 2] = ["sensor-actuator.toml", "links/acting.toml"];
-
-/// Returns what parsing says of a list, if each of its files is changed so.
-fn parsed(list: &str, change: &dyn Fn(&str, String) -> String) -> Result<Hosts, String> {
-    let example = |name: &str| {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
-        change(name, fs::read_to_string(path).unwrap())
-    };
-    match parse_any(list, &example(list), |file: &str| Ok((file.to_owned(), example(file)))) {
-        Ok(Description::Several(hosts)) => Ok(hosts),
-        Ok(_) => panic!("{list} is one host"),
-        Err(found) => Err(found.to_string()),
-    }
-}
 
 /// Returns a list with one text for another in one of its files.
 fn with(list: &str, file: &str, from: &str, to: &str) -> Result<Hosts, String> {
@@ -34,10 +20,6 @@ fn with(list: &str, file: &str, from: &str, to: &str) -> Result<Hosts, String> {
         assert!(text.contains(from), "{file} has no {from}");
         text.replace(from, to)
     })
-}
-
-fn bill(hosts: &Hosts) -> FlowBill {
-    NetworkPlan::of(hosts).flows[0].bill.clone().unwrap_or_else(|none| panic!("{none:?}"))
 }
 
 /// Returns the first refusal of the network: its title and its help.

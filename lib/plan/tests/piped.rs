@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const LISTS: [&str; 2] = ["sensor-bridge.toml", "sensor-ethernet.toml"];
 
 /// Returns what parsing says of an example, if each of its files is changed so.
-fn parsed(list: &str, change: &dyn Fn(&str, String) -> String) -> Result<Hosts, String> {
+pub fn parsed(list: &str, change: &dyn Fn(&str, String) -> String) -> Result<Hosts, String> {
     let example = |name: &str| {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
         change(name, fs::read_to_string(path).unwrap())
@@ -38,7 +38,7 @@ fn with(list: &str, from: &str, to: &str) -> Result<Hosts, String> {
     })
 }
 
-fn bill(hosts: &Hosts) -> FlowBill {
+pub fn bill(hosts: &Hosts) -> FlowBill {
     NetworkPlan::of(hosts).flows[0].bill.clone().unwrap_or_else(|none| panic!("{none:?}"))
 }
 

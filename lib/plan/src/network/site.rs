@@ -47,6 +47,8 @@ pub(super) struct Worker<'a> {
     pub hears: Nanos,
     /// Records in which it reports once a second.
     records: u64,
+    /// Its reports: on the flow, and on each pipe that it writes for one.
+    ends: u64,
     /// Whether it takes messages in the order of their coming. Then what comes later delays none.
     in_order: bool,
 }
@@ -89,7 +91,7 @@ impl<'a> Worker<'a> {
         }
         let writes = own().filter(|pipe| pipe.ends_flow).count() as u64;
         let each = plant.calls.of_link() + Nanos(plant.calls.writes().0.saturating_mul(writes));
-        Ok(Worker { records: 1 + writes, ..Worker::new(supply, &plant.calls, each) })
+        Ok(Worker { ends: 1 + writes, ..Worker::new(supply, &plant.calls, each) })
     }
 
     /// Returns a router with mailboxes, which reports on each of its flows from or to one. A second
@@ -150,8 +152,8 @@ impl<'a> Worker<'a> {
 
     const fn new(supply: Share, calls: &'a Calls, each: Nanos) -> Worker<'a> {
         let [message, told, look, turn, hears] = [Nanos::ZERO; 5];
-        let (records, in_order) = (1, true);
-        Worker { supply, calls, each, message, told, look, turn, hears, records, in_order }
+        let (records, ends, in_order) = (1, 1, true);
+        Worker { supply, calls, each, message, told, look, turn, hears, records, ends, in_order }
     }
 
     /// Returns the thread of an adapter's server that sends. Each frame may wake it twice: once for
@@ -220,7 +222,8 @@ impl<'a> Worker<'a> {
         match &self.supply {
             Share::Io(supply) => then(supply),
             Share::Main(supply) => {
-                let reports = Reporting::saying(supply, self.calls, self.records);
+                let reports =
+                    Reporting::saying(supply, self.calls, self.records).of_ends(self.ends);
                 then(&Reporting::new(&reports, self.calls))
             }
         }
