@@ -39,7 +39,7 @@ macro_rules! services {
 services! {
     Can, "can", &can::HOMES, &[];
     /// Sensors on a serial line.
-    Sensors, "sensors", &[sensor::HOME], &[&[sensor::PACKETS]];
+    Sensors, "sensors", &sensor::HOMES, &sensor::SEGMENTS;
     Keyboards, "keyboards", &[keyboard::HOME], &[&[keyboard::KEYS]];
     Disks, "disks", &[disk::HOME], &[&[disk::ASKS, disk::ANSWERS, disk::DATA]];
     Cameras, "cameras", &camera::HOMES, &camera::SEGMENTS;
@@ -108,6 +108,12 @@ impl ServiceKind {
             | (ServiceKind::Sinks, ServiceKind::Endpoints) => ServiceKind::Pairs,
             _ => self,
         }
+    }
+
+    /// Returns whether pipes of several of its devices have seats at one server.
+    #[must_use]
+    pub const fn has_seats(self) -> bool {
+        !matches!(self, ServiceKind::Can) && self.homes().len() > 1
     }
 
     /// Returns the threads that work for it, one for each device that it serves at a time.

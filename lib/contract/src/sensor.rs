@@ -1,36 +1,65 @@
 //! A sensor on a serial line: what it sends, packet by packet. The packets of any other device's
 //! endpoint have the same record.
+//!
+//! A server has a seat for each sensor with a pipe. Each seat has objects and a bottom half of its
+//! own, so no sensor waits for the reader of another one.
 
 use crate::home::Home;
 use crate::kinds::{PLACE, ServiceKind};
+use crate::settings::MOST;
 use crate::source::{EndpointAttributes, MessageForm, PipeSource};
 use diapason_abi::Nanos;
 use diapason_state::plain;
 
-/// The pipe of packets.
-pub const PACKETS: &str = "sensor";
-/// The semaphore that is given after packets.
-pub const READY: &str = "sensor.ready";
+/// The objects of a sensor's seat, by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SensorNames {
+    /// The pipe of packets.
+    pub packets: &'static str,
+    /// The semaphore that is given after packets.
+    pub ready: &'static str,
+}
 
-/// The bottom half of a sensor, which sends a packet every 2.5 ms and keeps a few.
-pub const HOME: Home = Home::new("usb-sensor", "sensor", "usbd.sensor")
-    .each("usbd.sensor.message")
-    .moderated(Nanos::from_millis(2))
-    .ready(&[READY]);
+/// Makes the tables of seats: names, segments, and bottom halves.
+macro_rules! seats {
+    ($($name:literal),*) => {
+        /// The names of each seat's objects.
+        pub const NAMES: [SensorNames; MOST] =
+            [$(SensorNames { packets: $name, ready: concat!($name, ".ready") }),*];
+
+        /// The segments of each seat.
+        pub(crate) const SEGMENTS: [&[&str]; MOST] = [$(&[$name]),*];
+
+        /// The bottom half of each seat. A sensor sends a packet every 2.5 ms and keeps a few.
+        pub const HOMES: [Home; MOST] = [$(
+            Home::new(concat!("usb-", $name), "sensor", "usbd.sensor")
+                .each("usbd.sensor.message")
+                .moderated(Nanos::from_millis(2))
+                .ready(&[concat!($name, ".ready")])
+        ),*];
+    };
+}
+
+seats!("sensor", "sensor1", "sensor2", "sensor3");
 
 /// The work of a reader for one packet, by its name in descriptions.
 pub const MESSAGE: &str = "sensor.message";
 
-/// The pipe from a sensor.
-pub const SOURCE: PipeSource = PipeSource {
-    kind: ServiceKind::Sensors,
-    pipe: (PACKETS, BYTES),
-    ready: READY,
-    form: MessageForm::Packet,
-    home: &HOME,
-    message: MESSAGE,
-    attributes: ATTRIBUTES,
-};
+/// The pipe from the sensor of each seat.
+pub const SOURCES: [PipeSource; MOST] = [source(0), source(1), source(2), source(3)];
+
+const fn source(seat: usize) -> PipeSource {
+    let SensorNames { packets, ready } = NAMES[seat];
+    PipeSource {
+        kind: ServiceKind::Sensors,
+        pipe: (packets, BYTES),
+        ready,
+        form: MessageForm::Packet,
+        home: &HOMES[seat],
+        message: MESSAGE,
+        attributes: ATTRIBUTES,
+    }
+}
 
 /// The abilities of an endpoint whose packets are messages.
 pub(crate) const ATTRIBUTES: EndpointAttributes = EndpointAttributes {

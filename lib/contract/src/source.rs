@@ -15,7 +15,11 @@ use diapason_abi::{Nanos, PAGE};
 /// server wakes nobody there, so the reader looks for messages itself. It follows from the pipes.
 pub const LOOKS: &str = "looks";
 
-/// Such a reader sleeps so long when it finds no message.
+/// The setting of a program with the numbers of the sources whose pipes it reads or writes, if they
+/// are not those of the first devices of their kinds. It follows from the pipes.
+pub const READS: &str = "pipe-sources";
+
+/// A reader on another core sleeps so long when it finds no message.
 pub const LOOK: Nanos = Nanos::from_micros(500);
 
 /// The abilities of an endpoint, as its driver says them.
@@ -125,8 +129,8 @@ pub(crate) const fn segment(records: usize, record: usize) -> u64 {
 }
 
 /// All sources, in the order of their numbers.
-pub const SOURCES: [PipeSource; 10] = [
-    sensor::SOURCE,
+pub const SOURCES: [PipeSource; 13] = [
+    sensor::SOURCES[0],
     endpoint::SOURCE,
     camera::SOURCES[0],
     disk::SOURCE,
@@ -136,6 +140,9 @@ pub const SOURCES: [PipeSource; 10] = [
     camera::SOURCES[3],
     network::SOURCE,
     network::SINK,
+    sensor::SOURCES[1],
+    sensor::SOURCES[2],
+    sensor::SOURCES[3],
 ];
 
 /// Numbers of pipes: one for each CAN channel, and one for each source.
@@ -155,6 +162,12 @@ impl PipeSource {
     pub fn seated(kind: ServiceKind, seat: usize) -> Option<(usize, &'static PipeSource)> {
         let numbered = (CHANNELS..).zip(&SOURCES);
         numbered.filter(|(_, source)| source.kind == kind).nth(seat)
+    }
+
+    /// Returns the seat of its device among those of its kind.
+    #[must_use]
+    pub fn seat(&self) -> Option<usize> {
+        self.kind.homes().iter().position(|home| home.vcpu == self.home.vcpu)
     }
 
     /// Returns its number among all pipes.
@@ -267,7 +280,7 @@ mod tests {
         }
         assert!(endpoint::SOURCE.is_worked_by(&pair::HOME));
         assert!(sink::SOURCE.is_worked_by(&pair::HOME));
-        assert!(!sensor::SOURCE.is_worked_by(&pair::HOME));
+        assert!(!sensor::SOURCES[0].is_worked_by(&pair::HOME));
         assert!(PipeSource::seated(ServiceKind::Cameras, 3).is_some());
         assert_eq!(PipeSource::seated(ServiceKind::Cameras, 4), None);
         assert_eq!((PipeSource::numbered(CHANNELS - 1), PipeSource::numbered(PIPES)), (None, None));

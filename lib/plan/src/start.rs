@@ -8,7 +8,7 @@ use crate::driver;
 use crate::missing;
 use diapason_abi::Nanos;
 use diapason_contract::settings::PROGRAM;
-use diapason_contract::threads::{MANAGE, RECEIVE, homes};
+use diapason_contract::threads::MANAGE;
 use diapason_system::{Diagnostics, Place, ProcessSpec, ServerSpec, System};
 
 /// Visits until a device works: resets, addresses, descriptors, configurations and what its class
@@ -38,19 +38,17 @@ struct Start {
 
 impl Start {
     /// Returns that of a process, if it is a server whose thread that manages has a budget.
-    fn of(system: &System, process: &ProcessSpec) -> Option<Start> {
+    fn of(system: &System, number: u16) -> Option<Start> {
+        let process = system.processes.get(usize::from(number))?;
         let vcpu = process.vcpu.filter(|_| process.program == PROGRAM)?;
         let server = &system.vcpus.get(usize::from(vcpu))?.server;
         let ServerSpec::Main { budget_ns, period_ns, replenishments, background, .. } = *server
         else {
             return None;
         };
-        let setting = |name: &str| process.setting(name);
-        let halves = || homes(&setting).map(|home| (driver::held(system, home), home.work));
-        // The settings of the description do not say how many interfaces there are.
-        let further = system.interfaces(process).len().saturating_sub(1) as u64;
-        let further = driver::held(system, &RECEIVE).0.saturating_mul(further);
-        let works = halves().map(|(held, _)| held.0).fold(further, u64::saturating_add);
+        let halves = system.bottom_halves(number);
+        let halves = || halves.iter().map(|home| (driver::held(system, home), home.work));
+        let works = halves().map(|(held, _)| held.0).fold(0, u64::saturating_add);
         let manage = driver::worst(system, MANAGE);
         // A description without pipes may leave it out: no bound depends on it.
         let is_told = manage.is_some() || system.pipes.is_empty() && system.tpipes.is_empty();
@@ -118,16 +116,15 @@ impl Start {
 
 /// Returns the refusals of servers that would find their devices too late.
 pub(crate) fn refusals(system: &System) -> impl Iterator<Item = Diagnostics> {
-    system
-        .processes
-        .iter()
-        .filter_map(|process| Start::of(system, process)?.refusal(system, process))
+    let processes = (0..).zip(&system.processes);
+    processes.filter_map(|(number, process)| Start::of(system, number)?.refusal(system, process))
 }
 
 /// Returns the time after which the servers of a system have found the devices that are plugged in.
 /// It is an estimate with room, not a promise.
 #[must_use]
 pub fn found_within(system: &System) -> Nanos {
-    let starts = system.processes.iter().filter_map(|process| Start::of(system, process));
+    let numbers = (0..).zip(&system.processes).map(|(number, _)| number);
+    let starts = numbers.filter_map(|number| Start::of(system, number));
     starts.map(|start| start.within).max().unwrap_or_default()
 }

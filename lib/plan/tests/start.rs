@@ -51,3 +51,24 @@ fn a_budget_that_ends_before_a_bottom_half_gives_its_lock_back_is_refused() {
     let least = least.expect("a remedy").replace(' ', "");
     assert!(plan(&least, "10us").holds(), "{least} is not enough");
 }
+
+/// Each visit of the thread that manages waits for the lock of every bottom half, also for those of
+/// the second sensor and of the third one.
+#[test]
+fn the_bottom_halves_of_all_sensors_count() {
+    let all = include_str!("../../../examples/sensors.toml");
+    let (before, yaw) = all.split_once("[[usb]]\nname = \"yaw\"").expect("the last sensor");
+    let (_, rest) = yaw.split_once("[[pipe]]").expect("the first pipe");
+    let two = format!("{before}[[pipe]]{rest}");
+    let (before, pipe) = two.split_once("[[pipe]]\nname = \"yaw-rate\"").expect("its pipe");
+    let (_, rest) = pipe.split_once("[[process]]").expect("the first reader");
+    let two = format!("{before}[[process]]{rest}");
+    let found = |text: &str| {
+        let text = text.replace("worst = \"40us\"", "worst = \"400us\"");
+        let system = parse("start.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        found_within(&system)
+    };
+    // A third sensor adds a device to find, and 400 us to each visit of at least 800 us.
+    let (two, three) = (found(&two), found(all));
+    assert!(three.0 > two.0 * 4 / 3 * 5 / 4, "{two} and {three}");
+}

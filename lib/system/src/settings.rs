@@ -20,8 +20,8 @@ use diapason_contract::endpoint;
 use diapason_contract::link::ENABLE;
 use diapason_contract::settings::{self as usbd, Values};
 use diapason_contract::sink;
-use diapason_contract::source::{LOOKS, MessageShape, SHAPES, SOURCES};
-use diapason_contract::threads::ServiceKind;
+use diapason_contract::source::{LOOKS, MessageShape, PipeSource, READS, SHAPES, SOURCES};
+use diapason_contract::threads::{Home, ServiceKind, homes};
 use toml::de::DeValue;
 
 /// Reads what is told to `program` in the table of a process.
@@ -129,7 +129,7 @@ pub(crate) fn followed(system: &System) -> System {
         let settings = of_server(system, server);
         let settings = settings.into_iter().chain(ethernet::settings(system, server));
         let settings = settings.chain(crate::can::settings(system, server));
-        let settings = settings.chain(looks(system, server));
+        let settings = settings.chain(looks(system, server)).chain(reads(system, server));
         let own = &system.processes[usize::from(server)];
         let settings = settings.chain(crate::moded::settings(system, own));
         settings.for_each(|setting| process.set(&setting.name, &setting.numbers));
@@ -142,6 +142,18 @@ fn looks(system: &System, process: u16) -> Option<Setting> {
     let far = system.far.iter().filter(|pipe| pipe.process == process);
     let numbers: Vec<u64> = far.map(|pipe| pipe.number.into()).collect();
     (!numbers.is_empty()).then(|| Setting::new(LOOKS, &numbers))
+}
+
+/// Returns the sources that a process has pipes of, beyond the first of each kind, as a setting.
+fn reads(system: &System, process: u16) -> Option<Setting> {
+    let own = system.pipes.iter().filter(|pipe| pipe.ends_at(process)).map(|pipe| pipe.number);
+    let far = system.far.iter().filter(|pipe| pipe.process == process).map(|pipe| pipe.number);
+    let is_seated = |number: &u8| {
+        let source = PipeSource::numbered(usize::from(*number));
+        source.and_then(PipeSource::seat).is_some_and(|seat| seat > 0)
+    };
+    let numbers: Vec<u64> = own.chain(far).filter(is_seated).map(u64::from).collect();
+    (!numbers.is_empty()).then(|| Setting::new(READS, &numbers))
 }
 
 fn of_server(system: &System, server: u16) -> Vec<Setting> {
@@ -226,6 +238,17 @@ impl System {
         plugs.filter(|(_, plug)| is_driven(plug)).filter_map(interface).collect()
     }
 
+    /// Returns the bottom halves of the USB server with this number, in the order of their
+    /// interrupters. Its pipes and its devices say how many there are of a kind.
+    #[must_use]
+    pub fn bottom_halves(&self, server: u16) -> Vec<&'static Home> {
+        let Some(process) = self.processes.get(usize::from(server)) else { return Vec::new() };
+        let told = of_server(self, server);
+        let of = |name: &str| told.iter().find(|setting| setting.name == name);
+        let setting = |name: &str| of(name).map_or(process.setting(name), |it| &it.numbers);
+        homes(&setting).collect()
+    }
+
     /// Returns the cameras that a USB server with pipes from cameras or with streams serves, by the
     /// numbers of their plugs. Camera n of the list has seat n. The first seats are those of the
     /// cameras with pipes, or of the first camera if a client watches it without one, and the
@@ -283,8 +306,10 @@ fn expected(system: &System, process: &ProcessSpec) -> Vec<u64> {
     let interfaces = system.interfaces(process);
     let cameras = system.bound_cameras(process);
     let of = |(number, plug): (usize, &UsbPlug)| {
+        let seat = || system.pipes.iter().find(|pipe| pipe.usb == number)?.source()?.seat();
         let bound = interfaces.iter().map(|(plug, _)| plug).position(|plug| *plug == number);
         let bound = bound.or_else(|| cameras.iter().position(|plug| *plug == number));
+        let bound = bound.or_else(seat);
         let interface = bound.unwrap_or(0).min(usbd::INTERFACES_MAX - 1) as u8;
         let controller = system.devices.get(plug.device)?;
         let service = system.service_of(number)?;

@@ -255,12 +255,19 @@ fn shaped(pipe: &DeclaredPipe, name: &str, source: &PipeSource, report: &mut Rep
     }
 }
 
-/// Checks that there is a seat for a camera with a pipe, and a pipe from each camera beside it.
-fn seated(declared: &Declared, usb: &DeclaredUsb, others: &[&DeclaredUsb], report: &mut Report) {
-    let (name, seats) = (&usb.name, ServiceKind::Cameras.homes().len());
+/// Checks that there is a seat for a device with a pipe, and a pipe from each other device of its
+/// kind.
+fn seated(
+    (declared, kind): (&Declared, ServiceKind),
+    usb: &DeclaredUsb,
+    others: &[&DeclaredUsb],
+    report: &mut Report,
+) {
+    let (name, seats) = (&usb.name, kind.homes().len());
+    let what = if kind == ServiceKind::Cameras { "camera" } else { "sensor" };
     if usb.seat >= seats {
-        let title = format!("`{}` is one camera too many: {seats} may have pipes", name.value);
-        let help = "remove its pipe and the camera: a server has no more seats";
+        let title = format!("`{}` is one {what} too many: {seats} may have pipes", name.value);
+        let help = format!("remove its pipe and the {what}: a server has no more seats");
         return report.push(Problem::new(&name.span, title, help));
     }
     let is_silent = |other: &&&DeclaredUsb| pipes_of(declared, other).next().is_none();
@@ -268,14 +275,14 @@ fn seated(declared: &Declared, usb: &DeclaredUsb, others: &[&DeclaredUsb], repor
         let other = &other.name;
         let title = format!("`{}` has no pipe, and so nobody serves it", other.value);
         let help = "declare a `[[pipe]]` from it, or plug it into another controller";
-        let note = "each camera beside one with a pipe has one, too";
+        let note = format!("each {what} beside one with a pipe has one, too");
         report.push(Problem::new(&other.span, title, help).with(&name.span, note));
     }
 }
 
-/// Checks that the messages of a pipe are those of its own device. Each camera with a pipe has a
-/// seat. Of any other kind the server serves one device at a time: with two of them, the pipe could
-/// carry the messages of the other one. All pipes of one source are the same objects.
+/// Checks that the messages of a pipe are those of its own device. Each camera and each sensor with
+/// a pipe has a seat. Of any other kind the server serves one device at a time: with two of them,
+/// the pipe could carry the messages of the other one. All pipes of one source are the same objects.
 fn alone(declared: &Declared, usb: &DeclaredUsb, pipe: &DeclaredPipe, report: &mut Report) {
     let on = |usb| declared.controller_of(usb).map(|it| &it.value);
     let others = || {
@@ -284,8 +291,8 @@ fn alone(declared: &Declared, usb: &DeclaredUsb, pipe: &DeclaredPipe, report: &m
     };
     let own = &usb.name.value;
     let mut alike = others().filter(|other| kind(declared, other) == kind(declared, usb));
-    if kind(declared, usb) == Some(ServiceKind::Cameras) {
-        seated(declared, usb, &alike.collect::<Vec<_>>(), report);
+    if let Some(kind) = kind(declared, usb).filter(|kind| kind.has_seats()) {
+        seated((declared, kind), usb, &alike.collect::<Vec<_>>(), report);
     } else if let Some(other) = alike.next() {
         let title = format!(
             "`{own}` has a pipe, and the server could serve `{}` instead",

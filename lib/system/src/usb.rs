@@ -127,25 +127,27 @@ pub(crate) fn channels(usb: &DeclaredUsb) -> usize {
     told.unwrap_or(usb.model.map_or(0, UsbModel::usual_channels)).min(most)
 }
 
-/// Numbers the CAN channels of the host, and its cameras with pipes: those of the first device in
-/// the text come first.
+/// Numbers the CAN channels of the host, and the devices with pipes of each kind of which a server
+/// serves several: those of the first device in the text come first.
 pub(crate) fn number(declared: &mut Declared) {
-    let (mut first, mut seat) = (0, 0);
+    let (mut first, mut seats) = (0, Vec::new());
     for usb in &mut declared.usb {
         usb.first_channel = first;
         first += channels(usb);
         let is_own = |end: &At<String>| end.value == usb.name.value;
         let has_pipe = declared.pipes.iter().any(|pipe| pipe.usb.as_ref().is_some_and(is_own));
-        if has_pipe && usb.model.and_then(UsbModel::service) == Some(ServiceKind::Cameras) {
-            usb.seat = seat;
-            seat += 1;
+        let kind =
+            usb.model.and_then(UsbModel::service).filter(|kind| has_pipe && kind.has_seats());
+        if let Some(kind) = kind {
+            usb.seat = seats.iter().filter(|other| **other == kind).count();
+            seats.push(kind);
         }
     }
 }
 
 impl DeclaredUsb {
     /// Returns the source of pipes, or the sink, that it is to a pipe of this direction, and the
-    /// number of that pipe. A camera has none if all seats of its server are taken.
+    /// number of that pipe. There is none if all seats of its server for such devices are taken.
     pub(crate) fn source(&self, way: PipeDirection) -> Option<(usize, &'static PipeSource)> {
         let first = self.model?.source(way)?;
         if self.seat == 0 { Some(first) } else { PipeSource::seated(first.1.kind, self.seat) }

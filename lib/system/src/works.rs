@@ -4,8 +4,9 @@
 use crate::diagnostics::{Problem, Report};
 use crate::source::At;
 use crate::suggest::nearest;
-use diapason_contract::source::SOURCES;
-use diapason_contract::threads::{LINK, MANAGE, RECEIVE, SEND, STREAM, ServiceKind, TUNE, WORDS};
+use diapason_contract::threads::{
+    Home, LINK, MANAGE, RECEIVE, SEND, STREAM, ServiceKind, TUNE, WORDS,
+};
 use diapason_contract::{camera, ethernet, time, toucan};
 
 /// The prefixes of works that only a server does.
@@ -13,10 +14,15 @@ const PREFIXES: [&str; 4] = ["usbd.", "netd.", "cand.", "dbcd."];
 /// The work of the server for debug cables.
 const LOOK: &str = "dbcd.look";
 
+/// Returns the first bottom half of each service. The others of a service do the same works.
+fn services() -> impl Iterator<Item = &'static Home> + Clone {
+    let services = (0..WORDS.len() as u64).filter_map(ServiceKind::numbered);
+    services.filter_map(|kind| kind.homes().first())
+}
+
 /// Returns the works of servers. Those of a message or a transfer are parts of a wake-up.
 pub fn of_servers() -> impl Iterator<Item = &'static str> + Clone {
-    let services = (0..WORDS.len() as u64).filter_map(ServiceKind::numbered);
-    let services = services.filter_map(|kind| kind.homes().first()).map(|home| home.work);
+    let services = services().map(|home| home.work);
     let usb = [MANAGE, RECEIVE.work, SEND.work, TUNE.work, LINK[0].work, STREAM[0].work];
     let usb = usb.into_iter().chain([camera::WORK, LOOK]);
     let ethernet = [ethernet::RECEIVE, ethernet::RECEIVE_FRAME, ethernet::SEND_FRAME];
@@ -27,8 +33,9 @@ pub fn of_servers() -> impl Iterator<Item = &'static str> + Clone {
 
 /// Returns the works of messages, each with that of the wake-up that it may be apart from.
 pub fn apart_of_servers() -> impl Iterator<Item = (&'static str, &'static str)> + Clone {
-    let homes = SOURCES.iter().map(|source| source.home).chain([&LINK[0]]);
-    let apart = homes.filter(|home| !home.each.is_empty() && home.transfer.is_empty());
+    let apart = services()
+        .chain([&LINK[0]])
+        .filter(|home| !home.each.is_empty() && home.transfer.is_empty());
     apart.map(|home| (home.each, home.work))
 }
 

@@ -8,7 +8,7 @@ use diapason_contract::disk::{PIPED, WRITE};
 use diapason_contract::endpoint::NUMBER;
 use diapason_contract::network;
 use diapason_contract::settings::{DEVICES, Expected};
-use diapason_contract::source::{MessageShape, PipeSource, SHAPES};
+use diapason_contract::source::{MessageShape, PipeSource, READS, SHAPES};
 use diapason_contract::threads::ServiceKind;
 use diapason_system::{System, parse};
 
@@ -106,14 +106,14 @@ fn an_endpoint_has_its_direction_and_its_channel() {
 }
 
 #[test]
-fn an_endpoint_carries_one_pipe_and_the_server_serves_one_sensor() {
+fn an_endpoint_carries_one_pipe_and_each_sensor_of_several_has_one() {
     let two = pipe("rate = 400") + &pipe("rate = 400").replace("\"p\"", "\"q\"");
     let found = parse("f", &system(&two)).unwrap_err();
     let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
     assert!(titles.contains(&"`sensor` has two pipes, and its endpoint carries one"), "{titles:?}");
     let other = "[[usb]]\nname = \"other\"\non = \"xhci\"\nport = 2\nmodel = \"sensor\"\n";
-    let title = "`sensor` has a pipe, and the server could serve `other` instead";
-    let help = "it serves one of them at a time: plug the other into another controller";
+    let title = "`other` has no pipe, and so nobody serves it";
+    let help = "declare a `[[pipe]]` from it, or plug it into another controller";
     bad(&(other.to_owned() + &pipe("rate = 400")), (2, 8), title, help);
     let tuned = "[[tpipe]]\nname = \"t\"\nfrom = \"sensor\"\nreader = \"r\"\nchannels = [0]\n\
                  rate = 1\nbudget = \"1ms\"\nperiod = \"4ms\"\n";
@@ -254,6 +254,59 @@ fn each_camera_with_a_pipe_has_objects_and_a_seat_of_its_own() {
         .map(|device| device.interface)
         .collect();
     assert_eq!(seats, [0, 1, 2]);
+}
+
+/// Returns a server with so many sensors. Each has a pipe to a reader of its own.
+fn sensors(count: usize) -> String {
+    let further = |number: usize| {
+        let port = number + 2;
+        format!(
+            "[[usb]]\nname = \"s{number}\"\non = \"xhci\"\nport = {port}\nmodel = \"sensor\"\n\
+             [[pipe]]\nname = \"p{number}\"\nfrom = \"s{number}\"\nreader = \"r{number}\"\n\
+             period = \"2500us\"\n\
+             [[process]]\nname = \"r{number}\"\npriority = 1\nvcpu = \"v{number}\"\n\
+             [[vcpu]]\nname = \"v{number}\"\nbudget = \"1ms\"\nperiod = \"10ms\"\n"
+        )
+    };
+    let further: String = (1..count).map(further).collect();
+    system(&(pipe("period = \"2500us\"") + &further))
+}
+
+#[test]
+fn each_sensor_with_a_pipe_has_objects_and_a_seat_of_its_own_and_its_reader_knows_which() {
+    let piped = parse("f", &sensors(3)).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let of_seat = |seat| PipeSource::seated(ServiceKind::Sensors, seat).unwrap().0 as u8;
+    let numbers: Vec<u8> = piped.pipes.iter().map(|pipe| pipe.number).collect();
+    assert_eq!(numbers, [0, 1, 2].map(of_seat));
+    let archive = built(&piped).unwrap();
+    for (pipe, name) in piped.pipes.iter().zip(["sensor", "sensor1", "sensor2"]) {
+        let reader = pipe.process().unwrap();
+        let process = &piped.processes[usize::from(reader)];
+        let own = process.uses.iter().filter(|used| used.starts_with("sensor"));
+        assert_eq!(own.collect::<Vec<_>>(), [name, &format!("{name}.ready")]);
+        let told = told(&archive, reader.into()).get(READS).to_vec();
+        let further = (name != "sensor").then_some(u64::from(pipe.number));
+        assert_eq!(told, further.into_iter().collect::<Vec<_>>(), "{name}");
+    }
+    let server = piped.pipes[0].server;
+    let seats: Vec<u8> = Expected::all(told(&archive, server.into()).get(DEVICES))
+        .filter(|device| device.service == ServiceKind::Sensors)
+        .map(|device| device.interface)
+        .collect();
+    assert_eq!(seats, [0, 1, 2]);
+    assert!(parse("f", &sensors(4)).is_ok());
+    let many = parse("f", &sensors(5)).unwrap_err().plain();
+    assert!(many.contains("`s4` is one sensor too many: 4 may have pipes"), "{many}");
+}
+
+#[test]
+fn a_server_has_a_bottom_half_for_each_sensor() {
+    let text = include_str!("../../../examples/sensors.toml");
+    let system = parse("sensors.toml", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let server = system.processes.iter().position(|process| process.name == "usbd").unwrap();
+    let halves = system.bottom_halves(server.try_into().unwrap());
+    let vcpus: Vec<&str> = halves.iter().map(|home| home.vcpu).collect();
+    assert_eq!(vcpus, ["usb-sensor", "usb-sensor1", "usb-sensor2"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(crate) struct Offered {
     /// The service's number in its branch.
     pub number: usize,
     pub kind: Option<ServiceKind>,
-    /// The CAN interface that it is for, or the seat of its camera; 0 of other services.
+    /// The CAN interface that it is for, or the seat of its device; 0 of other services.
     pub interface: u8,
     /// The name of its devices, and the memory for transfers of one of them.
     pub name: &'static str,

@@ -2,7 +2,7 @@
 
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::sensor::{self, LOST_BEFORE, OUTSIDE, Packet};
-use diapason_contract::source::{LOOK, LOOKS, PipeSource};
+use diapason_contract::source::{LOOK, LOOKS, PipeSource, READS};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Reader;
 use diapason_pipe::clock::Delay;
@@ -52,7 +52,7 @@ pub struct Inbox<T: Arrived, const N: usize> {
 pub type Packets = Inbox<Packet, { sensor::RECORDS }>;
 
 impl Packets {
-    /// Opens the pipe from the sensor.
+    /// Opens the pipe from the sensor that the description has this program read.
     ///
     /// # Errors
     /// None for what the description grants.
@@ -71,12 +71,21 @@ pub fn usb_open() -> Result<Packets, Errno> {
 }
 
 impl<T: Arrived, const N: usize> Inbox<T, N> {
+    /// Opens the pipe from the device of a kind that the description has this program read.
     pub(crate) fn of(kind: ServiceKind) -> Result<Inbox<T, N>, Errno> {
-        Inbox::of_seat(kind, 0)
+        let told = settings::read();
+        let numbers = told.get(READS).iter().filter_map(|number| usize::try_from(*number).ok());
+        let own = |number| Some((number, PipeSource::numbered(number)?));
+        let of_kind = numbers.filter_map(own).find(|(_, source)| source.kind == kind);
+        Inbox::open(of_kind.or(PipeSource::of(kind)).ok_or(Errno::Absent)?)
     }
 
+    /// Opens the pipe from the device with this seat among those of its kind.
     pub(crate) fn of_seat(kind: ServiceKind, seat: usize) -> Result<Inbox<T, N>, Errno> {
-        let (number, source) = PipeSource::seated(kind, seat).ok_or(Errno::Absent)?;
+        Inbox::open(PipeSource::seated(kind, seat).ok_or(Errno::Absent)?)
+    }
+
+    fn open((number, source): (usize, &'static PipeSource)) -> Result<Inbox<T, N>, Errno> {
         let messages = pipe::reader(source.pipe.0)?;
         let is_far = settings::read().get(LOOKS).contains(&(number as u64));
         let ready = if is_far { None } else { Some(Semaphore::open(source.ready)?) };

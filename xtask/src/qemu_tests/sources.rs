@@ -10,6 +10,11 @@ const SECONDS: u64 = 6;
 /// The packets of the sensor in a second.
 const RATE: u64 = 400;
 
+const SENSORS: &str = "examples/sensors.toml";
+const ALL_SENSED: &str = "pipes from three sensors keep their bounds, and each has its own reader";
+const ONE_PULLED: &str = "one of three sensors that was pulled out is named, and no other one";
+const SENSOR_SECONDS: u64 = 4;
+
 const INSTRUMENT: &str = "examples/instrument.toml";
 const READ: &str = "a pipe from an endpoint that no driver knows keeps its bound";
 const INSTRUMENT_SECONDS: u64 = 4;
@@ -77,6 +82,20 @@ pub const TESTS: &[QemuTest] = &[
         horizon_ns: SECONDS * 1_000_000_000,
         works: true,
         ..QemuTest::simulated(NAME, SYSTEM, kept)
+    },
+    QemuTest {
+        horizon_ns: SENSOR_SECONDS * 1_000_000_000,
+        ..QemuTest::new(ALL_SENSED, SENSORS, all_sensed)
+    },
+    QemuTest {
+        horizon_ns: SENSOR_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(ALL_SENSED, SENSORS, all_sensed)
+    },
+    QemuTest {
+        horizon_ns: SENSOR_SECONDS * 1_000_000_000,
+        faults: &["2s unplug right 500ms"],
+        ..QemuTest::simulated(ONE_PULLED, SENSORS, one_pulled)
     },
     QemuTest {
         horizon_ns: INSTRUMENT_SECONDS * 1_000_000_000,
@@ -230,6 +249,29 @@ fn seen(boots: &[Observed]) -> Result<(), String> {
 fn both_seen(boots: &[Observed]) -> Result<(), String> {
     comes(boots, "avoid-ahead", (CAMERA_SECONDS - 2) * 30)?;
     comes(boots, "avoid-behind", (CAMERA_SECONDS - 2) * 30)
+}
+
+/// Two sensors have a packet every 2.5 ms, and one every 10 ms.
+fn all_sensed(boots: &[Observed]) -> Result<(), String> {
+    comes(boots, "wheel-left", (SENSOR_SECONDS - 2) * RATE)?;
+    comes(boots, "wheel-right", (SENSOR_SECONDS - 2) * RATE)?;
+    comes(boots, "stability", (SENSOR_SECONDS - 2) * RATE / 4)
+}
+
+/// The right one is away for half a second. The readers of the other two miss nothing.
+fn one_pulled(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.breaks("messages of right-wheel were lost")?;
+    for (reader, rate) in [("wheel-left", RATE), ("stability", RATE / 4)] {
+        let reports = boot.reports_of(reader, false);
+        let whole = reports.last().is_some_and(|report| {
+            report.lost == 0 && report.messages >= (SENSOR_SECONDS - 2) * rate
+        });
+        if !whole {
+            return Err(format!("`{reader}`: {:?}", reports.last()));
+        }
+    }
+    Ok(())
 }
 
 fn blocks(boots: &[Observed]) -> Result<(), String> {

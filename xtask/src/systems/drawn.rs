@@ -259,6 +259,8 @@ pub(crate) enum Gadget {
     Pictures(bool, DrawnSamples),
     /// A second camera with a pipe, behind the first one in the list. Their works are the same.
     SecondPictures(bool, DrawnSamples),
+    /// A second sensor with a pipe, behind the first one in the list. Their works are the same.
+    SecondSamples(DrawnSamples),
     /// A network whose other end answers echoes; work of its bottom half in microseconds.
     Network(u64),
     /// A network device with a pipe from it or to it.
@@ -383,7 +385,8 @@ pub const fn reader(class: &mut Gadget) -> Option<&mut u64> {
         | Gadget::Endpoint(_, samples)
         | Gadget::Sink(Commands { pair: true, .. }, samples)
         | Gadget::Pictures(_, samples)
-        | Gadget::SecondPictures(_, samples) => Some(&mut samples.core),
+        | Gadget::SecondPictures(_, samples)
+        | Gadget::SecondSamples(samples) => Some(&mut samples.core),
         _ => None,
     }
 }
@@ -396,6 +399,7 @@ pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples
         | Gadget::Sink(_, samples)
         | Gadget::Pictures(_, samples)
         | Gadget::SecondPictures(_, samples)
+        | Gadget::SecondSamples(samples)
         | Gadget::Blocks(_, samples)
         | Gadget::Frames(_, samples) => Some(samples),
         _ => None,

@@ -128,11 +128,15 @@ fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
             if number < can.classes.len() {
                 can.classes.remove(number);
             }
-            // The second camera has the works of the first one.
-            let is_first = |class: &Gadget| matches!(class, Gadget::Pictures(..));
-            if !can.classes.iter().any(is_first) {
-                can.classes.retain(|class| !matches!(class, Gadget::SecondPictures(..)));
-            }
+            // The second camera has the works of the first one, and so has the second sensor.
+            let has = |wanted: fn(&Gadget) -> bool| can.classes.iter().any(wanted);
+            let cameras = has(|class| matches!(class, Gadget::Pictures(..)));
+            let sensors = has(|class| matches!(class, Gadget::Samples(_)));
+            can.classes.retain(|class| match class {
+                Gadget::SecondPictures(..) => cameras,
+                Gadget::SecondSamples(_) => sensors,
+                _ => true,
+            });
         }));
     }
     all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.shares = false)));

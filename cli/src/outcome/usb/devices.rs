@@ -107,9 +107,13 @@ impl DevicePromise {
             let plugged = || system.usb.iter().filter(|plug| drives(system, server, plug));
             let bound = CameraPromise::bound(system, server);
             let promise = |plug: &UsbPlug| {
-                let own = bound.iter().find(|(usb, _)| system.usb[*usb].name == plug.name);
+                let is_it = |usb: usize| system.usb[usb].name == plug.name;
+                let own = bound.iter().find(|(usb, _)| is_it(*usb)).map(|(_, promised)| *promised);
+                // No other device of its kind is served in the place of one with a pipe.
+                let has_pipe = system.pipes.iter().any(|pipe| is_it(pipe.usb));
+                let own = own.or(has_pipe.then_some(true));
                 let (kind, seats) = match own {
-                    Some((_, is_promised)) => (kind(plug), usize::from(*is_promised)),
+                    Some(is_promised) => (kind(plug), usize::from(is_promised)),
                     None => (kind(plug), seats(server, kind(plug))),
                 };
                 let same = |other: &&UsbPlug| match own {

@@ -12,13 +12,12 @@ use diapason_contract::can::names;
 use diapason_contract::disk::{READ, WRITE};
 use diapason_contract::sink::{DONE, GONE};
 use diapason_contract::source::{MessageForm, PipeSource};
-use diapason_contract::threads::homes;
 use diapason_core::ThreadId;
 use diapason_devices::can::{CanBus, FrameContent, Heard, Passing};
 use diapason_devices::faulty::OwnClock;
 use diapason_pipe::bill;
 use diapason_sim::Watched;
-use diapason_system::{PipeDirection, PipeSpec, ProcessSpec, System};
+use diapason_system::{PipeDirection, PipeSpec, System};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -138,7 +137,7 @@ impl Line {
         let interfaces = system.interfaces(server);
         let vector = match kind {
             Origin::Source(source, _) | Origin::Sink(source) => {
-                Some(interrupter(server, interfaces.len(), source)?)
+                Some(interrupter(system, pipe.server, source)?)
             }
             Origin::Channel(..) => {
                 let interface = interfaces.iter().position(|(plug, _)| *plug == pipe.usb);
@@ -562,13 +561,11 @@ fn rings(system: &System, pipe: &PipeSpec, kind: &Origin) -> Option<[u16; 2]> {
     }
 }
 
-/// Returns the interrupter of the bottom half of a source, of which a server with so many CAN
-/// interfaces has one.
-fn interrupter(server: &ProcessSpec, interfaces: usize, source: &PipeSource) -> Option<u16> {
-    let setting = |name: &str| server.setting(name);
-    let place = homes(&setting).position(|home| source.is_worked_by(home))?;
-    // The settings of the description do not say how many interfaces there are.
-    u16::try_from(1 + place + interfaces.saturating_sub(1)).ok()
+/// Returns the interrupter of the bottom half of a source. That of the thread that manages comes
+/// first.
+fn interrupter(system: &System, server: u16, source: &PipeSource) -> Option<u16> {
+    let halves = system.bottom_halves(server);
+    u16::try_from(1 + halves.iter().position(|home| source.is_worked_by(home))?).ok()
 }
 
 impl Carried {

@@ -1,6 +1,7 @@
 //! The endpoint of any device that a description has a pipe from: packets to that pipe.
 
 use super::clients::Clients;
+use super::judged::Judge;
 use super::kind::{Kind, Next};
 use super::packets::PacketOutlet;
 use crate::papers::Found;
@@ -31,7 +32,8 @@ impl<P: Platform> Endpoint<P> {
     /// # Errors
     /// The pipe is not there.
     pub fn new(platform: &P, pipes: &Pipes) -> Result<Endpoint<P>, Errno> {
-        let outlet = PacketOutlet::new(platform, PACKETS, ServiceKind::Endpoints, pipes)?;
+        let outlet =
+            PacketOutlet::new(platform, PACKETS, Judge::new(ServiceKind::Endpoints, pipes))?;
         Ok(Endpoint { number: pipes.endpoint, outlet })
     }
 

@@ -47,7 +47,7 @@ pub struct Offer<P: Platform> {
     pub home: Option<&'static Home>,
     /// The devices that it serves; `None`: any that fits.
     pub(crate) kind: Option<ServiceKind>,
-    /// The CAN interface that it is for, or the seat of its camera; 0 of other services.
+    /// The CAN interface that it is for, or the seat of its device; 0 of other services.
     pub(crate) interface: u8,
     /// The name of its devices, and the memory for transfers of one of them.
     pub(crate) name: &'static str,
@@ -71,7 +71,7 @@ pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offer
                 let memory = can.memory();
                 Offer { bells, memory, ..offer(can, AnyService::Can, at) }
             }
-            ServiceKind::Sensors => other(sensor::Sensor::new(platform, &told.pipes)?, at),
+            ServiceKind::Sensors => other(sensor::Sensor::new(platform, seat, &told.pipes)?, at),
             ServiceKind::Keyboards => other(keyboard::Keys::new(platform)?, at),
             ServiceKind::Disks => other(disk::Disk::new(platform, &told.pipes)?, at),
             ServiceKind::Cameras => other(camera::Video::new(platform, seat, &told.pipes)?, at),

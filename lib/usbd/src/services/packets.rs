@@ -4,10 +4,8 @@
 use super::clients::Clients;
 use super::judged::{Judge, Judged};
 use crate::platform::Platform;
-use crate::told::Pipes;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::sensor::{LOST_BEFORE, OUTSIDE, PACKET, Packet, RECORDS};
-use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Writer;
 
 /// The pipe of a service whose devices send packets.
@@ -20,17 +18,12 @@ pub(super) struct PacketOutlet<P: Platform> {
 }
 
 impl<P: Platform> PacketOutlet<P> {
-    /// Opens the pipe with this name for devices of a kind.
+    /// Opens the pipe with this name for devices whose messages this judge judges.
     ///
     /// # Errors
     /// The pipe is not there.
-    pub fn new(
-        platform: &P,
-        name: &str,
-        kind: ServiceKind,
-        pipes: &Pipes,
-    ) -> Result<PacketOutlet<P>, Errno> {
-        let (packets, judge) = (platform.writer(name)?, Judge::new(kind, pipes));
+    pub fn new(platform: &P, name: &str, judge: Judge) -> Result<PacketOutlet<P>, Errno> {
+        let packets = platform.writer(name)?;
         Ok(PacketOutlet { packets, session: 0, judge, lost_before: false, clients: Clients::new() })
     }
 

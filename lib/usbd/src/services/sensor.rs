@@ -1,6 +1,7 @@
 //! Sensors on a serial line (CDC-ACM): packets to a pipe.
 
 use super::clients::Clients;
+use super::judged::Judge;
 use super::kind::{Kind, Next};
 use super::packets::PacketOutlet;
 use crate::papers::Found;
@@ -9,7 +10,7 @@ use crate::slots::Shape;
 use crate::told::Pipes;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
-use diapason_contract::sensor::{PACKET, PACKETS, QUEUED};
+use diapason_contract::sensor::{NAMES, PACKET, QUEUED};
 use diapason_contract::threads::ServiceKind;
 use diapason_usb::class::cdc_acm::{CdcAcm, DEPTH, LineCoding, SerialEvent, SerialState};
 
@@ -22,12 +23,13 @@ pub(crate) struct Sensor<P: Platform> {
 }
 
 impl<P: Platform> Sensor<P> {
-    /// Returns the service without a sensor.
+    /// Returns the service of a seat without its sensor.
     ///
     /// # Errors
     /// The pipe is not there.
-    pub fn new(platform: &P, pipes: &Pipes) -> Result<Sensor<P>, Errno> {
-        let outlet = PacketOutlet::new(platform, PACKETS, ServiceKind::Sensors, pipes)?;
+    pub fn new(platform: &P, seat: usize, pipes: &Pipes) -> Result<Sensor<P>, Errno> {
+        let judge = Judge::seated(ServiceKind::Sensors, seat, pipes);
+        let outlet = PacketOutlet::new(platform, NAMES[seat].packets, judge)?;
         Ok(Sensor { outlet })
     }
 }

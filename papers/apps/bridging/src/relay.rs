@@ -9,7 +9,7 @@ use diapason_frame::{HEAD, Numbering};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::inlet;
 use diapason_usblib::link::{Link, UNIT};
-use diapason_usblib::sensor::{PACKET, PACKETS, Packet, READY, RECORDS};
+use diapason_usblib::sensor::{NAMES, PACKET, Packet, RECORDS};
 
 entry!(main);
 
@@ -26,7 +26,7 @@ fn main(_: Arguments) {
 
 fn run() -> Result<(), Errno> {
     let mut link = Link::open(0)?;
-    let (mut inlet, ready) = inlet::<Packet, RECORDS>(PACKETS, READY)?;
+    let (mut inlet, ready) = inlet::<Packet, RECORDS>(NAMES[0].packets, NAMES[0].ready)?;
     let (mut numbering, mut next) = (Numbering::default(), 0);
     loop {
         ready.take(Nanos::FOREVER)?;

@@ -10,7 +10,7 @@ use diapason_bridging::{DATA, MADE, NUMBER, TIMES};
 use diapason_netlib::UdpSocket;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::inlet;
-use diapason_usblib::sensor::{PACKETS, Packet, READY, RECORDS};
+use diapason_usblib::sensor::{NAMES, Packet, RECORDS};
 
 entry!(main);
 
@@ -25,7 +25,7 @@ fn main(_: Arguments) {
 
 fn run() -> Result<(), Errno> {
     let mut socket = UdpSocket::bind("sensor")?;
-    let (mut inlet, ready) = inlet::<Packet, RECORDS>(PACKETS, READY)?;
+    let (mut inlet, ready) = inlet::<Packet, RECORDS>(NAMES[0].packets, NAMES[0].ready)?;
     let mut number = 0_u64;
     loop {
         ready.take(Nanos::FOREVER)?;

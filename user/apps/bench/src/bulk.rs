@@ -10,7 +10,7 @@
 
 use diapason_bench::{TransferProbes, stamp, way};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usblib::sensor::{PACKETS, Packet, READY, RECORDS};
+use diapason_usblib::sensor::{NAMES, Packet, RECORDS};
 use diapason_usblib::{inlet, times};
 
 entry!(main);
@@ -70,7 +70,7 @@ impl Told {
 }
 
 fn measure(way: &TransferProbes) -> Result<(), Errno> {
-    let (mut packets, ready) = inlet::<Packet, RECORDS>(PACKETS, READY)?;
+    let (mut packets, ready) = inlet::<Packet, RECORDS>(NAMES[0].packets, NAMES[0].ready)?;
     let mut told = Told { inlet: times::inlet()?, early: None };
     way.transfer.calibrate();
     let mut last = None;

@@ -12,7 +12,7 @@ mod packets;
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::inlet;
-use diapason_usblib::sensor::{PACKETS, Packet, READY, RECORDS};
+use diapason_usblib::sensor::{NAMES, Packet, RECORDS};
 use packets::PacketTally;
 
 entry!(main);
@@ -26,7 +26,7 @@ fn main(Arguments([seconds, ..]): Arguments) {
 }
 
 fn read(seconds: u64) -> Result<(), Errno> {
-    let (mut inlet, ready) = inlet::<Packet, RECORDS>(PACKETS, READY)?;
+    let (mut inlet, ready) = inlet::<Packet, RECORDS>(NAMES[0].packets, NAMES[0].ready)?;
     let (mut tally, mut slowest) = (PacketTally::default(), Nanos::ZERO);
     let (mut report_at, mut reports) = (time::now() + REPORT, 0);
     while seconds == 0 || reports < seconds {

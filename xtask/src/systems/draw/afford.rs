@@ -139,6 +139,7 @@ fn seat(can: &mut Interface, name: &str, wanted: u64) {
     for class in &mut can.classes {
         match (class, name) {
             (Gadget::Samples(samples), "use-sensor")
+            | (Gadget::SecondSamples(samples), "use-sensor1")
             | (Gadget::Endpoint(_, samples), "use-endpoint")
             | (Gadget::Sink(_, samples), "use-sink" | "use-pair" | "watch-pair")
             | (Gadget::Pictures(_, samples), "use-camera")

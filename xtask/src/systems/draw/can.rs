@@ -65,21 +65,50 @@ pub fn second(random: &mut Random, can: &mut Interface) {
     can.second = Some(DrawnPipe { shares: false, ..pipe(random, traffic, false) });
 }
 
-/// Adds a second camera with a pipe to every other interface that has a first one. The rest of the
-/// system `number` of a campaign is drawn as it was before there was one.
-pub fn second_camera((seed, number): (u64, u64), can: &mut Interface) {
-    let random = &mut Random::stream(seed.rotate_left(48), number);
-    if !random.one_in(2) {
-        return;
-    }
-    let first = can.classes.iter().enumerate().find_map(|(place, class)| match class {
-        Gadget::Pictures(_, samples) => Some((place, *samples)),
+/// Adds a second camera with a pipe to every other interface that has a first one, and a second
+/// sensor likewise. The rest of the system `number` of a campaign is drawn as it was before there
+/// was one.
+pub fn seconds((seed, number): (u64, u64), can: &mut Interface) {
+    second_camera(&mut Random::stream(seed.rotate_left(48), number), can);
+    second_sensor(&mut Random::stream(seed.rotate_left(40), number), can);
+}
+
+fn second_camera(random: &mut Random, can: &mut Interface) {
+    let is_camera = |class: &Gadget| match class {
+        Gadget::Pictures(_, samples) => Some(*samples),
         _ => None,
-    });
-    let Some((place, first)) = first else { return };
-    let DrawnSamples { share, server, replenishments, .. } = samples(random, PIECE_PERIOD);
-    let second = DrawnSamples { share, server, replenishments, ..first };
-    can.classes.insert(place + 1, Gadget::SecondPictures(random.one_in(2), second));
+    };
+    if let Some((place, samples)) = beside(random, PIECE_PERIOD, can, is_camera) {
+        let slow = random.one_in(2);
+        can.classes.insert(place, Gadget::SecondPictures(slow, samples));
+    }
+}
+
+fn second_sensor(random: &mut Random, can: &mut Interface) {
+    let is_sensor = |class: &Gadget| match class {
+        Gadget::Samples(samples) => Some(*samples),
+        _ => None,
+    };
+    if let Some((place, samples)) = beside(random, SENSOR_PERIOD, can, is_sensor) {
+        can.classes.insert(place, Gadget::SecondSamples(samples));
+    }
+}
+
+/// Returns the place and the pipe of a second device, to every other interface that has a first
+/// one. Both have the same works.
+fn beside(
+    random: &mut Random,
+    every: u64,
+    can: &Interface,
+    is_first: impl Fn(&Gadget) -> Option<DrawnSamples>,
+) -> Option<(usize, DrawnSamples)> {
+    if !random.one_in(2) {
+        return None;
+    }
+    let mut classes = can.classes.iter().enumerate();
+    let (place, first) = classes.find_map(|(place, class)| Some((place, is_first(class)?)))?;
+    let DrawnSamples { share, server, replenishments, .. } = samples(random, every);
+    Some((place + 1, DrawnSamples { share, server, replenishments, ..first }))
 }
 
 /// Adds devices with pipes from them, if there is none yet.

@@ -107,7 +107,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
     }
     drawn.can.iter_mut().for_each(|can| can.bursts = random.below(4) > 0);
     sink(&mut Random::stream(seed.rotate_left(16), number), &mut drawn);
-    drawn.can.iter_mut().for_each(|can| can::second_camera((seed, number), can));
+    drawn.can.iter_mut().for_each(|can| can::seconds((seed, number), can));
     if random.one_in(3) {
         servers::serve(random, &mut drawn);
     }

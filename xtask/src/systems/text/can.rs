@@ -174,7 +174,8 @@ fn settings(can: &Interface) -> String {
         )
     };
     let (before, after): (Vec<Gadget>, Vec<Gadget>) = can.classes.iter().partition(is_before);
-    let is_second = |class: &&Gadget| matches!(class, Gadget::SecondPictures(..));
+    let is_second =
+        |class: &&Gadget| matches!(class, Gadget::SecondPictures(..) | Gadget::SecondSamples(_));
     let name = |class: Gadget| format!("{}s", word(class));
     let hubs = can.behind_hub.then(|| String::from("hubs"));
     let first = [String::from("can")]

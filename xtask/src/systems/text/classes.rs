@@ -14,6 +14,7 @@ pub const fn word(class: Gadget) -> &'static str {
         Gadget::Disk(_) | Gadget::Blocks(..) => "disk",
         Gadget::Camera(_) | Gadget::Pictures(..) => "camera",
         Gadget::SecondPictures(..) => "camera1",
+        Gadget::SecondSamples(_) => "sensor1",
         Gadget::Network(_) | Gadget::Frames(..) => "network",
     }
 }
@@ -46,6 +47,7 @@ const fn shared(class: Gadget) -> &'static [&'static str] {
         Gadget::Sensor => &["sensor", "sensor.ready"],
         // Those of a pipe follow from it.
         Gadget::Samples(_)
+        | Gadget::SecondSamples(_)
         | Gadget::Endpoint(..)
         | Gadget::Sink(..)
         | Gadget::Pictures(..)
@@ -78,7 +80,11 @@ pub fn granted(class: Gadget) -> String {
 /// Returns the distance of the messages of a service.
 pub const fn interval(class: Gadget) -> &'static str {
     match class {
-        Gadget::Sensor | Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Keyboard => "990us",
+        Gadget::Sensor
+        | Gadget::Samples(_)
+        | Gadget::SecondSamples(_)
+        | Gadget::Endpoint(..)
+        | Gadget::Keyboard => "990us",
         Gadget::Camera(_) | Gadget::Pictures(..) | Gadget::SecondPictures(..) => "490us",
         Gadget::Disk(_)
         | Gadget::Blocks(..)
@@ -119,7 +125,7 @@ fn object(name: &str) -> String {
 pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
     let name = word(class);
     let (share, every, (budget, period), program, arguments) = match class {
-        Gadget::Samples(samples) => {
+        Gadget::Samples(samples) | Gadget::SecondSamples(samples) => {
             return device(class, port) + &read(name, SAMPLES, samples);
         }
         Gadget::Endpoint(sender, samples) => {
@@ -159,6 +165,7 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         Gadget::Disk(micros) | Gadget::Camera(micros) | Gadget::Network(micros) => micros,
         Gadget::Sensor
         | Gadget::Samples(_)
+        | Gadget::SecondSamples(_)
         | Gadget::Endpoint(..)
         | Gadget::Sink(..)
         | Gadget::Pictures(..)
@@ -191,6 +198,7 @@ fn device(class: Gadget, port: usize) -> String {
         Gadget::Sink(..) => "actuator",
         Gadget::Blocks(DiskPipe { fast: true, .. }, _) => "superspeed-disk",
         Gadget::SecondPictures(..) => "camera",
+        Gadget::SecondSamples(_) => "sensor",
         _ => name,
     };
     let takes = match class {
@@ -303,9 +311,9 @@ fn ended(
     let seat = format!("use-{name}");
     // A bottom half serves VCPUs of its own core.
     let served = if on > 0 { "usb-manage" } else { &*seat };
-    // Both cameras have the works of the first one.
+    // Both cameras have the works of the first one, and so have both sensors.
     let mut works = match name {
-        "camera1" => String::new(),
+        "camera1" | "sensor1" => String::new(),
         _ => work(&format!("usbd.{name}"), half * 1_000) + &work(&format!("{name}.message"), takes),
     };
     // Several frames may be under way to a network device.
