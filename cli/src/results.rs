@@ -11,7 +11,7 @@ use crate::output::note;
 use crate::session::Session;
 use diapason_abi::archive::Archive;
 use diapason_abi::results::{SEGMENT, image};
-use diapason_contract::disk::{ANSWERS, ASKED, ASKS, DATA, READY};
+use diapason_contract::disk::NAMES;
 use diapason_contract::results::{
     BlockKind, PROGRAM, ResultsBlock, ResultsHeader, SECTOR, Sector, partitions,
 };
@@ -116,7 +116,8 @@ pub fn require(path: &Path, systems: &[System]) -> Result<(), Failure> {
             ),
         ));
     };
-    let needed = [SEGMENT, ASKS, ANSWERS, DATA, ASKED, READY];
+    let [asks, answers, data, asked, ready] = NAMES[0].all();
+    let needed = [SEGMENT, asks, answers, data, asked, ready];
     if let Some(name) = needed.iter().find(|name| !writer.uses.iter().any(|used| used == *name)) {
         return Err(wrong(
             &format!("`{}` does not use `{name}`", writer.name),

@@ -163,7 +163,7 @@ fn an_image_is_refused_with_what_its_system_lacks() {
     let mut none = system();
     none[0].processes.retain(|process| process.program != PROGRAM);
     assert!(said(&none).contains("writes the stick, and it has 0"), "{}", said(&none));
-    for name in [SEGMENT, ASKS, ANSWERS, DATA, ASKED, READY] {
+    for name in [SEGMENT].into_iter().chain(NAMES[0].all()) {
         let mut lacking = system();
         let writer = lacking[0].processes.iter_mut().find(|it| it.program == PROGRAM).unwrap();
         writer.uses.retain(|used| used != name);
@@ -175,7 +175,7 @@ fn an_image_is_refused_with_what_its_system_lacks() {
     let mut unserved = system();
     unserved[0].processes.retain(|process| process.program != settings::PROGRAM);
     assert!(said(&unserved).contains("no USB server of it serves disks"));
-    for name in [SEGMENT, DATA] {
+    for name in [SEGMENT, NAMES[0].data] {
         let mut other = system();
         other[0].processes[0].uses.push(name.into());
         assert!(said(&other).contains("`reader-0` could change the results"));

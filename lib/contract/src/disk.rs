@@ -6,57 +6,103 @@
 //! The process at the end of a `[[pipe]]` is such a client. The reader of a pipe from the disk asks
 //! for the next blocks once a period, and each ask bears the time at which it was due. The writer
 //! of a pipe to the disk asks for each run of blocks that it has put into the memory.
+//!
+//! A server has a seat for each disk with a pipe. Each seat has objects and a bottom half of its
+//! own, so no disk waits for the client of another one. A client without a pipe is that of the
+//! first seat.
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
+use crate::settings::MOST;
 use crate::source::{EndpointAttributes, MessageForm, PipeSource, SharedPlaces, segment};
 use diapason_abi::Nanos;
 use diapason_state::plain;
 
-/// The pipe of asks.
-pub const ASKS: &str = "disk.asks";
-/// The pipe of answers.
-pub const ANSWERS: &str = "disk.answers";
-/// The memory that is shared.
-pub const DATA: &str = "disk.data";
-/// The semaphore that is given after an ask.
-pub const ASKED: &str = "disk.ask";
-/// The semaphore that is given after an answer.
-pub const READY: &str = "disk.ready";
+/// The objects of a disk's seat, by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiskNames {
+    /// The pipe of asks.
+    pub asks: &'static str,
+    /// The pipe of answers.
+    pub answers: &'static str,
+    /// The memory that is shared.
+    pub data: &'static str,
+    /// The semaphore that is given after an ask.
+    pub asked: &'static str,
+    /// The semaphore that is given after an answer.
+    pub ready: &'static str,
+}
 
-/// The bottom half of a disk: three transfers to a command, and none waits for another client.
-pub const HOME: Home = Home::new("usb-disk", "disk", "usbd.disk")
-    .paced(Nanos::from_micros(125))
-    .asked(ASKED)
-    .ready(&[READY]);
+impl DiskNames {
+    /// Returns all names, in their order.
+    #[must_use]
+    pub const fn all(self) -> [&'static str; 5] {
+        [self.asks, self.answers, self.data, self.asked, self.ready]
+    }
+}
+
+/// Makes the tables of seats: names, segments, and bottom halves.
+macro_rules! seats {
+    ($($name:literal),*) => {
+        /// The names of each seat's objects.
+        pub const NAMES: [DiskNames; MOST] = [$(DiskNames {
+            asks: concat!($name, ".asks"),
+            answers: concat!($name, ".answers"),
+            data: concat!($name, ".data"),
+            asked: concat!($name, ".ask"),
+            ready: concat!($name, ".ready"),
+        }),*];
+
+        /// The segments of each seat.
+        pub(crate) const SEGMENTS: [&[&str]; MOST] = [
+            $(&[concat!($name, ".asks"), concat!($name, ".answers"), concat!($name, ".data")]),*
+        ];
+
+        /// The bottom half of each seat: three transfers to a command, and none waits for another
+        /// client.
+        pub const HOMES: [Home; MOST] = [$(
+            Home::new(concat!("usb-", $name), "disk", "usbd.disk")
+                .paced(Nanos::from_micros(125))
+                .asked(concat!($name, ".ask"))
+                .ready(&[concat!($name, ".ready")])
+        ),*];
+    };
+}
+
+seats!("disk", "disk1", "disk2", "disk3");
 
 /// The work of a reader or writer for one message, by its name in descriptions.
 pub const MESSAGE: &str = "disk.message";
 
-/// The pipe from a disk, or to it. Its messages are runs of blocks.
-pub const SOURCE: PipeSource = PipeSource {
-    kind: ServiceKind::Disks,
-    pipe: (ANSWERS, segment(RECORDS, size_of::<DiskAnswer>())),
-    ready: READY,
-    form: MessageForm::Blocks(SharedPlaces {
-        data: (DATA, PLACES * BYTES_MAX as u64),
-        returned: (ASKS, segment(RECORDS, size_of::<Ask>())),
-    }),
-    home: &HOME,
-    message: MESSAGE,
-    attributes: EndpointAttributes {
-        max_channels: 1,
-        max_tput: 8 * BYTES_MAX as u64,
-        min_latency: Nanos::from_micros(500),
-        buffer: 1,
-        packet: (BLOCK, BYTES_MAX),
-        slots: RECORDS,
-        transfer: (BYTES_MAX, 1),
-    },
-};
+/// The pipe from the disk of each seat, or to it. Its messages are runs of blocks.
+pub const SOURCES: [PipeSource; MOST] = [source(0), source(1), source(2), source(3)];
 
-/// The setting with the [`Ask::what`] of the pipe's asks, if that is not [`READ`]. It follows from
-/// a pipe.
+const fn source(seat: usize) -> PipeSource {
+    let DiskNames { asks, answers, data, ready, .. } = NAMES[seat];
+    PipeSource {
+        kind: ServiceKind::Disks,
+        pipe: (answers, segment(RECORDS, size_of::<DiskAnswer>())),
+        ready,
+        form: MessageForm::Blocks(SharedPlaces {
+            data: (data, PLACES * BYTES_MAX as u64),
+            returned: (asks, segment(RECORDS, size_of::<Ask>())),
+        }),
+        home: &HOMES[seat],
+        message: MESSAGE,
+        attributes: EndpointAttributes {
+            max_channels: 1,
+            max_tput: 8 * BYTES_MAX as u64,
+            min_latency: Nanos::from_micros(500),
+            buffer: 1,
+            packet: (BLOCK, BYTES_MAX),
+            slots: RECORDS,
+            transfer: (BYTES_MAX, 1),
+        },
+    }
+}
+
+/// The setting with the [`Ask::what`] of the asks of the pipe of each seat, if one is not [`READ`].
+/// It follows from the pipes.
 pub const PIPED: &str = "disk";
 
 /// Asks that may wait.

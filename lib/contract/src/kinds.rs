@@ -41,7 +41,7 @@ services! {
     /// Sensors on a serial line.
     Sensors, "sensors", &sensor::HOMES, &sensor::SEGMENTS;
     Keyboards, "keyboards", &[keyboard::HOME], &[&[keyboard::KEYS]];
-    Disks, "disks", &[disk::HOME], &[&[disk::ASKS, disk::ANSWERS, disk::DATA]];
+    Disks, "disks", &disk::HOMES, &disk::SEGMENTS;
     Cameras, "cameras", &camera::HOMES, &camera::SEGMENTS;
     /// Hubs, and what is behind them.
     Hubs, "hubs", &[], &[];

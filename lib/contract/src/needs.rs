@@ -35,11 +35,12 @@ pub fn target_needs([_, waits, number, _]: [u64; 4]) -> impl Iterator<Item = Nam
 /// Returns whether devices use the segment of this name, too.
 #[must_use]
 pub fn is_for_devices(name: &str) -> bool {
-    let own = [RINGS, BUFFERS, link::TARGET_RINGS, link::DATA, disk::DATA];
+    let own = [RINGS, BUFFERS, link::TARGET_RINGS, link::DATA];
     own.contains(&name)
         || [network::FROM.data, network::TO.data].contains(&name)
         || stream::DATA.contains(&name)
         || camera::NAMES.iter().any(|camera| camera.data == name)
+        || disk::NAMES.iter().any(|disk| disk.data == name)
 }
 
 /// Bytes of heap of a server of one CAN interface and nothing else, and those that any other needs

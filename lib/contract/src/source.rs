@@ -129,11 +129,11 @@ pub(crate) const fn segment(records: usize, record: usize) -> u64 {
 }
 
 /// All sources, in the order of their numbers.
-pub const SOURCES: [PipeSource; 13] = [
+pub const SOURCES: [PipeSource; 16] = [
     sensor::SOURCES[0],
     endpoint::SOURCE,
     camera::SOURCES[0],
-    disk::SOURCE,
+    disk::SOURCES[0],
     sink::SOURCE,
     camera::SOURCES[1],
     camera::SOURCES[2],
@@ -143,6 +143,9 @@ pub const SOURCES: [PipeSource; 13] = [
     sensor::SOURCES[1],
     sensor::SOURCES[2],
     sensor::SOURCES[3],
+    disk::SOURCES[1],
+    disk::SOURCES[2],
+    disk::SOURCES[3],
 ];
 
 /// Numbers of pipes: one for each CAN channel, and one for each source.
@@ -303,7 +306,7 @@ mod tests {
         assert_eq!(uses(&[network::SOURCE, network::SINK]), [true; 4]);
         assert_eq!(uses(&[network::SOURCE]), [true, false, false, true]);
         assert_eq!(uses(&[network::SINK]), [false, true, true, true]);
-        assert_eq!(uses(&[disk::SOURCE]), [true; 4]);
+        assert_eq!(uses(&[disk::SOURCES[0]]), [true; 4]);
     }
 
     #[test]

@@ -76,8 +76,8 @@ pub fn interfaces<'s, F: Fn(&str) -> &'s [u64]>(
 }
 
 /// Returns the seats of a server with these settings: a service, and a number among its devices.
-/// Every kind has one, but there is one for each CAN interface, and for each camera and each sensor
-/// with a pipe.
+/// Every kind has one, but there is one for each CAN interface, and for each camera, each sensor
+/// and each disk with a pipe.
 pub fn seats<'s, F: Fn(&str) -> &'s [u64]>(
     setting: &F,
 ) -> impl Iterator<Item = (ServiceKind, usize)> + use<'s, F> {
@@ -181,9 +181,9 @@ mod tests {
         let count = vcpus.len();
         vcpus.sort_unstable();
         vcpus.dedup();
-        // Links, streams, cameras and sensors have four each, questions one, interfaces two each;
-        // hubs have none.
-        let all = WORDS.len() - 4 + 17 + 2 * can::MOST;
+        // Links, streams, cameras, sensors and disks have four each, questions one, interfaces two
+        // each; hubs have none.
+        let all = WORDS.len() - 5 + 21 + 2 * can::MOST;
         assert_eq!((vcpus.len(), count), (all, all));
     }
 }

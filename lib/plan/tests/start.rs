@@ -57,9 +57,9 @@ fn a_budget_that_ends_before_a_bottom_half_gives_its_lock_back_is_refused() {
 #[test]
 fn the_bottom_halves_of_all_sensors_count() {
     let all = include_str!("../../../examples/sensors.toml");
-    let (before, yaw) = all.split_once("[[usb]]\nname = \"yaw\"").expect("the last sensor");
-    let (_, rest) = yaw.split_once("[[pipe]]").expect("the first pipe");
-    let two = format!("{before}[[pipe]]{rest}");
+    let (before, yaw) = all.split_once("[[usb]]\nname = \"yaw\"").expect("a sensor");
+    let (_, rest) = yaw.split_once("[[usb]]").expect("another sensor");
+    let two = format!("{before}[[usb]]{rest}");
     let (before, pipe) = two.split_once("[[pipe]]\nname = \"yaw-rate\"").expect("its pipe");
     let (_, rest) = pipe.split_once("[[process]]").expect("the first reader");
     let two = format!("{before}[[process]]{rest}");

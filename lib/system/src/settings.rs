@@ -199,8 +199,15 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     if !shapes.is_empty() {
         settings.push(Setting::new(SHAPES, &shapes));
     }
-    if pipes().any(|pipe| pipe.is_written() && pipe.has_blocks()) {
-        settings.push(Setting::new(disk::PIPED, &[disk::WRITE.into()]));
+    let mut asks = [disk::READ; usbd::MOST];
+    for pipe in pipes().filter(|pipe| pipe.is_written() && pipe.has_blocks()) {
+        if let Some(what) = pipe.source().and_then(|it| asks.get_mut(it.seat()?)) {
+            *what = disk::WRITE;
+        }
+    }
+    if let Some(last) = asks.iter().rposition(|what| *what == disk::WRITE) {
+        let words: Vec<u64> = asks[..=last].iter().map(|what| (*what).into()).collect();
+        settings.push(Setting::new(disk::PIPED, &words));
     }
     for pipe in pipes().filter(|pipe| pipe.endpoint != 0 && is_server) {
         let name = match pipe.way {

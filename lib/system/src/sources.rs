@@ -164,7 +164,7 @@ fn in_blocks(pipe: &DeclaredPipe, usb: &DeclaredUsb, report: &mut Report) {
         report.push(Problem::new(&name.span, title, help));
     }
     // A message that is too long is reported as that.
-    let most = disk::SOURCE.attributes.packet.1 as u64;
+    let most = disk::SOURCES[0].attributes.packet.1 as u64;
     let is_part = |at: &&At<u64>| at.value <= most && !at.value.is_multiple_of(BLOCK as u64);
     if let Some(at) = pipe.bytes.as_ref().filter(is_part) {
         let title = format!("{} bytes of `{device}` are no whole blocks of {BLOCK}", at.value);
@@ -264,7 +264,11 @@ fn seated(
     report: &mut Report,
 ) {
     let (name, seats) = (&usb.name, kind.homes().len());
-    let what = if kind == ServiceKind::Cameras { "camera" } else { "sensor" };
+    let what = match kind {
+        ServiceKind::Cameras => "camera",
+        ServiceKind::Disks => "disk",
+        _ => "sensor",
+    };
     if usb.seat >= seats {
         let title = format!("`{}` is one {what} too many: {seats} may have pipes", name.value);
         let help = format!("remove its pipe and the {what}: a server has no more seats");
@@ -280,9 +284,10 @@ fn seated(
     }
 }
 
-/// Checks that the messages of a pipe are those of its own device. Each camera and each sensor with
-/// a pipe has a seat. Of any other kind the server serves one device at a time: with two of them,
-/// the pipe could carry the messages of the other one. All pipes of one source are the same objects.
+/// Checks that the messages of a pipe are those of its own device. Each camera, each sensor and
+/// each disk with a pipe has a seat. Of any other kind the server serves one device at a time: with
+/// two of them, the pipe could carry the messages of the other one. All pipes of one source are the
+/// same objects.
 fn alone(declared: &Declared, usb: &DeclaredUsb, pipe: &DeclaredPipe, report: &mut Report) {
     let on = |usb| declared.controller_of(usb).map(|it| &it.value);
     let others = || {

@@ -4,7 +4,7 @@
 use crate::common::{built, refused, told};
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
-use diapason_contract::disk::{PIPED, WRITE};
+use diapason_contract::disk::{self, PIPED, WRITE};
 use diapason_contract::endpoint::NUMBER;
 use diapason_contract::network;
 use diapason_contract::settings::{DEVICES, Expected};
@@ -307,6 +307,20 @@ fn a_server_has_a_bottom_half_for_each_sensor() {
     let halves = system.bottom_halves(server.try_into().unwrap());
     let vcpus: Vec<&str> = halves.iter().map(|home| home.vcpu).collect();
     assert_eq!(vcpus, ["usb-sensor", "usb-sensor1", "usb-sensor2"]);
+}
+
+#[test]
+fn the_server_knows_which_of_two_disks_is_written() {
+    let text = include_str!("../../../examples/disks.toml");
+    let system = parse("disks.toml", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let archive = built(&system).unwrap();
+    let place = |name: &str| system.processes.iter().position(|it| it.name == name).unwrap();
+    assert_eq!(told(&archive, place("usbd")).get(PIPED), [disk::READ.into(), WRITE.into()]);
+    assert_eq!(told(&archive, place("player")).get(READS), [0; 0]);
+    let (number, second) = PipeSource::seated(ServiceKind::Disks, 1).unwrap();
+    assert_eq!(told(&archive, place("recorder")).get(READS), [number as u64]);
+    let uses = &system.processes[place("recorder")].uses;
+    assert!(second.objects().all(|name| uses.iter().any(|it| it == name)), "{uses:?}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use diapason_contract::endpoint::NUMBER;
 use diapason_contract::link::{LINKS, LONGEST, longest};
 use diapason_contract::mode;
 use diapason_contract::needs;
-use diapason_contract::settings::{self as usbd, Counted, Expected, FormingOrder};
+use diapason_contract::settings::{self as usbd, Counted, Expected, FormingOrder, MOST};
 use diapason_contract::sink;
 use diapason_contract::source::{MessageShape, SHAPES, SOURCES};
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
@@ -101,8 +101,8 @@ pub struct Pipes {
     pub endpoint: u8,
     /// The number of the endpoint that packets are written to; 0 of none.
     pub sink: u8,
-    /// The kind of the asks of the pipe of a disk.
-    pub disk: u32,
+    /// The kind of the asks of the pipe of each disk.
+    pub disks: [u32; MOST],
     /// By how many millionths a device's clock and the host's run apart at most.
     drift: u32,
     /// The costs that the plan computes with.
@@ -220,7 +220,9 @@ impl Pipes {
             shapes: shapes(settings.get(SHAPES)),
             endpoint: settings.first(NUMBER).map_or(0, |number| number as u8 & 0xf),
             sink: settings.first(sink::NUMBER).map_or(0, |number| number as u8 & 0xf),
-            disk: settings.first(disk::PIPED).map_or(disk::READ, |what| what as u32),
+            disks: core::array::from_fn(|seat| {
+                settings.get(disk::PIPED).get(seat).map_or(disk::READ, |what| *what as u32)
+            }),
             drift: settings.first(DRIFT).map_or(USUAL_DRIFT, |drift| drift as u32),
             costs: DriverCosts::of(settings.get(COSTS)),
             output: OutputCosts::of(settings.get(OUTPUT_COSTS)),

@@ -5,12 +5,12 @@
 
 use crate::answered::{Answer, Answers, WrittenEnd};
 use crate::blocks::PAUSE;
+use crate::inbox::own;
 use core::ops::Range;
 use diapason_abi::{Errno, Nanos};
-use diapason_contract::disk::{
-    self, ASKED, ASKS, Ask, DATA, DONE, DiskAnswer, RECORDS, SIZE, WRITE, places,
-};
+use diapason_contract::disk::{Ask, DONE, DiskAnswer, NAMES, RECORDS, SIZE, WRITE, places};
 use diapason_contract::source::PipeSource;
+use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Writer;
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
@@ -92,11 +92,13 @@ impl BlockWriter {
     /// # Errors
     /// None for what the description grants.
     pub fn open(bytes: u32, area: Range<u32>) -> Result<BlockWriter, Errno> {
+        let (_, source) = own(ServiceKind::Disks)?;
+        let names = NAMES[source.seat().unwrap_or_default()];
         Ok(BlockWriter {
-            asks: pipe::writer(ASKS)?,
-            answers: Answers::of(&disk::SOURCE)?,
-            asked: Semaphore::open(ASKED)?,
-            data: DmaSegment::attach(DATA)?,
+            asks: pipe::writer(names.asks)?,
+            answers: Answers::of(source)?,
+            asked: Semaphore::open(names.asked)?,
+            data: DmaSegment::attach(names.data)?,
             bytes,
             next: area.start,
             area,

@@ -4,11 +4,9 @@
 //! caller spends between two calls is delay. A run stays where the controller put it until the next
 //! call.
 
-use crate::inbox::{Arrived, Inbox};
+use crate::inbox::{Arrived, Inbox, own};
 use diapason_abi::{Errno, Nanos};
-use diapason_contract::disk::{
-    ASKED, ASKS, Ask, DATA, DONE, DiskAnswer, READ, RECORDS, SIZE, places,
-};
+use diapason_contract::disk::{Ask, DONE, DiskAnswer, NAMES, READ, RECORDS, SIZE, places};
 use diapason_contract::source::PipeSource;
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Writer;
@@ -70,16 +68,19 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Opens the pipe from the disk, whose description says the same `bytes` and `period`.
+    /// Opens the pipe from the disk that this program reads. Its description says the same `bytes`
+    /// and `period`.
     ///
     /// # Errors
     /// None for what the description grants.
     pub fn open(bytes: u32, period: Nanos) -> Result<Blocks, Errno> {
+        let (number, source) = own(ServiceKind::Disks)?;
+        let names = NAMES[source.seat().unwrap_or_default()];
         Ok(Blocks {
-            answers: Inbox::of(ServiceKind::Disks)?,
-            asks: pipe::writer(ASKS)?,
-            asked: Semaphore::open(ASKED)?,
-            data: DmaSegment::attach(DATA)?,
+            answers: Inbox::open((number, source))?,
+            asks: pipe::writer(names.asks)?,
+            asked: Semaphore::open(names.asked)?,
+            data: DmaSegment::attach(names.data)?,
             bytes,
             period,
             places: places(bytes as usize) as u64,

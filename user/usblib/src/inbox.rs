@@ -70,14 +70,20 @@ pub fn usb_open() -> Result<Packets, Errno> {
     Inbox::of(ServiceKind::Endpoints)
 }
 
+/// Returns the source of a kind that the description has this program read or write, and its
+/// number.
+pub(crate) fn own(kind: ServiceKind) -> Result<(usize, &'static PipeSource), Errno> {
+    let told = settings::read();
+    let numbers = told.get(READS).iter().filter_map(|number| usize::try_from(*number).ok());
+    let numbered = |number| Some((number, PipeSource::numbered(number)?));
+    let of_kind = numbers.filter_map(numbered).find(|(_, source)| source.kind == kind);
+    of_kind.or(PipeSource::of(kind)).ok_or(Errno::Absent)
+}
+
 impl<T: Arrived, const N: usize> Inbox<T, N> {
     /// Opens the pipe from the device of a kind that the description has this program read.
     pub(crate) fn of(kind: ServiceKind) -> Result<Inbox<T, N>, Errno> {
-        let told = settings::read();
-        let numbers = told.get(READS).iter().filter_map(|number| usize::try_from(*number).ok());
-        let own = |number| Some((number, PipeSource::numbered(number)?));
-        let of_kind = numbers.filter_map(own).find(|(_, source)| source.kind == kind);
-        Inbox::open(of_kind.or(PipeSource::of(kind)).ok_or(Errno::Absent)?)
+        Inbox::open(own(kind)?)
     }
 
     /// Opens the pipe from the device with this seat among those of its kind.
@@ -85,7 +91,9 @@ impl<T: Arrived, const N: usize> Inbox<T, N> {
         Inbox::open(PipeSource::seated(kind, seat).ok_or(Errno::Absent)?)
     }
 
-    fn open((number, source): (usize, &'static PipeSource)) -> Result<Inbox<T, N>, Errno> {
+    pub(crate) fn open(
+        (number, source): (usize, &'static PipeSource),
+    ) -> Result<Inbox<T, N>, Errno> {
         let messages = pipe::reader(source.pipe.0)?;
         let is_far = settings::read().get(LOOKS).contains(&(number as u64));
         let ready = if is_far { None } else { Some(Semaphore::open(source.ready)?) };

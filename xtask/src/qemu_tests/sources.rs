@@ -48,6 +48,13 @@ const DISK_SECONDS: u64 = 4;
 /// The runs of blocks in a second.
 const RUNS: u64 = 312;
 
+const DISKS: &str = "examples/disks.toml";
+const BOTH_DISKS: &str = "pipes from one disk and to another one keep their bounds";
+const LOG_PULLED: &str = "a disk that was pulled out is named, and the other one is read";
+/// The runs of blocks in a second that are read, and those that are written.
+const SCENES: u64 = 78;
+const RECORDS: u64 = 50;
+
 const RECORDER: &str = "examples/recorder.toml";
 const STORED: &str = "a pipe to a disk keeps its bound beside a CAN channel";
 /// The runs of blocks that are written in a second.
@@ -147,6 +154,20 @@ pub const TESTS: &[QemuTest] = &[
         horizon_ns: DISK_SECONDS * 1_000_000_000,
         works: true,
         ..QemuTest::simulated(BLOCKS, DISK, blocks)
+    },
+    QemuTest {
+        horizon_ns: DISK_SECONDS * 1_000_000_000,
+        ..QemuTest::new(BOTH_DISKS, DISKS, both_disks)
+    },
+    QemuTest {
+        horizon_ns: DISK_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(BOTH_DISKS, DISKS, both_disks)
+    },
+    QemuTest {
+        horizon_ns: DISK_SECONDS * 1_000_000_000,
+        faults: &["2s unplug log 500ms"],
+        ..QemuTest::simulated(LOG_PULLED, DISKS, log_pulled)
     },
     QemuTest {
         horizon_ns: DISK_SECONDS * 1_000_000_000,
@@ -262,20 +283,31 @@ fn all_sensed(boots: &[Observed]) -> Result<(), String> {
 fn one_pulled(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.breaks("messages of right-wheel were lost")?;
-    for (reader, rate) in [("wheel-left", RATE), ("stability", RATE / 4)] {
-        let reports = boot.reports_of(reader, false);
-        let whole = reports.last().is_some_and(|report| {
-            report.lost == 0 && report.messages >= (SENSOR_SECONDS - 2) * rate
-        });
-        if !whole {
-            return Err(format!("`{reader}`: {:?}", reports.last()));
-        }
-    }
-    Ok(())
+    misses_nothing(boot, "wheel-left", (SENSOR_SECONDS - 2) * RATE)?;
+    misses_nothing(boot, "stability", (SENSOR_SECONDS - 2) * RATE / 4)
+}
+
+/// Checks that a reader got so many messages at least, and missed none, whatever else broke.
+fn misses_nothing(boot: &Observed, reader: &str, messages: u64) -> Result<(), String> {
+    let reports = boot.reports_of(reader, false);
+    let report = reports.last().ok_or_else(|| format!("`{reader}` said nothing of its pipe"))?;
+    let is_whole = report.lost == 0 && report.messages >= messages;
+    if is_whole { Ok(()) } else { Err(format!("`{reader}`: {report:?}")) }
 }
 
 fn blocks(boots: &[Observed]) -> Result<(), String> {
     comes(boots, "reader", (DISK_SECONDS - 2) * RUNS)
+}
+
+fn both_disks(boots: &[Observed]) -> Result<(), String> {
+    comes(boots, "player", (DISK_SECONDS - 2) * SCENES)?;
+    passes(boots, ("recorder", true), (DISK_SECONDS - 2) * RECORDS)
+}
+
+fn log_pulled(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.breaks("messages of record were lost")?;
+    misses_nothing(boot, "player", (DISK_SECONDS - 2) * SCENES)
 }
 
 fn stored(boots: &[Observed]) -> Result<(), String> {

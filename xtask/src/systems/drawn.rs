@@ -261,6 +261,8 @@ pub(crate) enum Gadget {
     SecondPictures(bool, DrawnSamples),
     /// A second sensor with a pipe, behind the first one in the list. Their works are the same.
     SecondSamples(DrawnSamples),
+    /// A second disk with a pipe, behind the first one in the list. Their works are the same.
+    SecondBlocks(DiskPipe, DrawnSamples),
     /// A network whose other end answers echoes; work of its bottom half in microseconds.
     Network(u64),
     /// A network device with a pipe from it or to it.
@@ -401,6 +403,7 @@ pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples
         | Gadget::SecondPictures(_, samples)
         | Gadget::SecondSamples(samples)
         | Gadget::Blocks(_, samples)
+        | Gadget::SecondBlocks(_, samples)
         | Gadget::Frames(_, samples) => Some(samples),
         _ => None,
     })

@@ -128,13 +128,15 @@ fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
             if number < can.classes.len() {
                 can.classes.remove(number);
             }
-            // The second camera has the works of the first one, and so has the second sensor.
+            // The second device of a kind has the works of the first one.
             let has = |wanted: fn(&Gadget) -> bool| can.classes.iter().any(wanted);
             let cameras = has(|class| matches!(class, Gadget::Pictures(..)));
             let sensors = has(|class| matches!(class, Gadget::Samples(_)));
+            let disks = has(|class| matches!(class, Gadget::Blocks(..)));
             can.classes.retain(|class| match class {
                 Gadget::SecondPictures(..) => cameras,
                 Gadget::SecondSamples(_) => sensors,
+                Gadget::SecondBlocks(..) => disks,
                 _ => true,
             });
         }));

@@ -6,12 +6,13 @@ use crate::sources;
 use crate::units::{show_duration, show_size};
 use diapason_contract::camera::{self, CameraNames};
 use diapason_contract::can;
+use diapason_contract::disk::{self, DiskNames};
 use diapason_contract::needs::{
     self, BUFFERS, CONTROLLER, Need, REGISTERS_BYTES, RINGS, RINGS_BYTES,
 };
 use diapason_contract::source::{PipeSource, SOURCES};
 use diapason_contract::threads::{Home, homes, seats};
-use diapason_contract::{disk, link, stream};
+use diapason_contract::{link, stream};
 
 /// The shortest time between two interrupts for the thread that manages.
 const MANAGED: &str = "1990us";
@@ -22,11 +23,13 @@ const SIZES: [(&str, u64); 5] = [
     (WATCHED.pieces, 12 << 10),
     (WATCHED.returned, 8 << 10),
     (WATCHED.data, 256 << 10),
-    (disk::DATA, 128 << 10),
+    (ASKED_FOR.data, 128 << 10),
     (link::DATA, 384 << 10),
 ];
 /// The objects of a camera without a pipe. Those of cameras with one come with it.
 const WATCHED: CameraNames = camera::NAMES[0];
+/// The objects of a disk without a pipe.
+const ASKED_FOR: DiskNames = disk::NAMES[0];
 /// The memory of a stream: 16 intervals.
 const STREAMED: u64 = 1 << 20;
 

@@ -13,7 +13,7 @@ use crate::told::Pipes;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::disk::{
-    ANSWERS, ASKS, Ask, DATA, DONE, DiskAnswer, FAILED, GONE, NONSENSE, READ, RECORDS, SIZE, WRITE,
+    Ask, DONE, DiskAnswer, DiskNames, FAILED, GONE, NAMES, NONSENSE, READ, RECORDS, SIZE, WRITE,
 };
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::{Reader, Writer};
@@ -59,18 +59,19 @@ pub(crate) struct Disk<P: Platform> {
 }
 
 impl<P: Platform> Disk<P> {
-    /// Returns the service without a disk.
+    /// Returns the service of a seat without its disk.
     ///
     /// # Errors
     /// A pipe or the shared memory is not there.
-    pub fn new(platform: &P, pipes: &Pipes) -> Result<Disk<P>, Errno> {
+    pub fn new(platform: &P, seat: usize, pipes: &Pipes) -> Result<Disk<P>, Errno> {
+        let DiskNames { asks, answers, data, .. } = NAMES[seat];
         Ok(Disk {
-            asks: platform.reader(ASKS)?,
-            answers: platform.writer(ANSWERS)?,
-            clients: Clients::sharing(platform.memory(DATA)?, 1),
+            asks: platform.reader(asks)?,
+            answers: platform.writer(answers)?,
+            clients: Clients::sharing(platform.memory(data)?, 1),
             stage: Stage::Away,
-            judge: Judge::new(ServiceKind::Disks, pipes),
-            piped: pipes.disk,
+            judge: Judge::seated(ServiceKind::Disks, seat, pipes),
+            piped: pipes.disks[seat],
             capacity: None,
             tries: 0,
         })

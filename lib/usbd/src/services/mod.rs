@@ -73,7 +73,7 @@ pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offer
             }
             ServiceKind::Sensors => other(sensor::Sensor::new(platform, seat, &told.pipes)?, at),
             ServiceKind::Keyboards => other(keyboard::Keys::new(platform)?, at),
-            ServiceKind::Disks => other(disk::Disk::new(platform, &told.pipes)?, at),
+            ServiceKind::Disks => other(disk::Disk::new(platform, seat, &told.pipes)?, at),
             ServiceKind::Cameras => other(camera::Video::new(platform, seat, &told.pipes)?, at),
             ServiceKind::Networks => {
                 let (network, bells) = network::Network::new(platform, &told.pipes)?;

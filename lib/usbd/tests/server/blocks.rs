@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::disk::{
-    self, Ask, BYTES_MAX, DATA, DONE, DiskAnswer, GONE, NONSENSE, PIPED, READ, RECORDS, SIZE, WRITE,
+    self, Ask, BYTES_MAX, DONE, DiskAnswer, GONE, NONSENSE, PIPED, READ, RECORDS, SIZE, WRITE,
 };
 use diapason_contract::settings::SERVES;
 use diapason_contract::source::{MessageShape, PipeSource, SHAPES};
@@ -44,8 +44,8 @@ impl Read {
             (SHAPES, &[0, 0, 0, shape]),
             (PIPED, &[what.into()]),
         ]);
-        let asks = machine.ground.writer(disk::ASKS).unwrap();
-        let answers = machine.ground.reader(disk::ANSWERS).unwrap();
+        let asks = machine.ground.writer(disk::NAMES[0].asks).unwrap();
+        let answers = machine.ground.reader(disk::NAMES[0].answers).unwrap();
         let mut read = Read { machine, asks, answers };
         attach(1, Box::new(disk));
         read.machine.run(Nanos::from_secs(1));
@@ -140,7 +140,7 @@ fn a_disk_that_goes_answers_what_was_asked() {
 fn a_writer_that_writes_once_a_period_keeps_its_contract() {
     let takes = Nanos::from_millis(1);
     let mut written = Read::piped(WRITE, Disk::new(2_048).taking(takes));
-    let mut memory = written.machine.ground.memory(DATA).unwrap();
+    let mut memory = written.machine.ground.memory(disk::NAMES[0].data).unwrap();
     for number in 1..=20u32 {
         memory.write(BYTES.into(), &number.to_le_bytes());
         memory.write(u64::from(2 * BYTES) - 4, &(!number).to_le_bytes());

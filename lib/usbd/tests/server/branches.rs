@@ -40,8 +40,8 @@ impl Rig {
     fn new() -> Rig {
         let mut machine = Machine::with(SETTINGS);
         let arrivals = machine.ground.reader(can::names(4).unwrap().arrivals).unwrap();
-        let asks = machine.ground.writer(disk::ASKS).unwrap();
-        let answers = machine.ground.reader(disk::ANSWERS).unwrap();
+        let asks = machine.ground.writer(disk::NAMES[0].asks).unwrap();
+        let answers = machine.ground.reader(disk::NAMES[0].answers).unwrap();
         let buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
         attach(PORT, Box::new(Hydra::new(Identity::default(), &buses)));
         attach(OTHER, Box::new(Disk::new(2_048)));

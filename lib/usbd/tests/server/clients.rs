@@ -31,8 +31,8 @@ struct Client {
 
 impl Client {
     fn new(machine: &Machine) -> Client {
-        let asks = machine.ground.writer(disk::ASKS).unwrap();
-        Client { asks, answers: machine.ground.reader(disk::ANSWERS).unwrap() }
+        let asks = machine.ground.writer(disk::NAMES[0].asks).unwrap();
+        Client { asks, answers: machine.ground.reader(disk::NAMES[0].answers).unwrap() }
     }
 
     fn ask(&mut self, what: u32, block: u32, count: u32, place: u32) {
@@ -62,7 +62,7 @@ fn a_disk_answers_in_order() {
     machine.ask();
     machine.run(Nanos::from_millis(50));
     assert_eq!(client.statuses(), [disk::DONE; 3]);
-    assert!(machine.was_given(disk::READY));
+    assert!(machine.was_given(disk::NAMES[0].ready));
 }
 
 #[test]

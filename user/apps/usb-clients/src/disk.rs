@@ -11,9 +11,7 @@
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::UsbClient;
-use diapason_usblib::disk::{
-    ANSWERS, ASKED, ASKS, Ask, BYTES_MAX, DATA, DONE, DiskAnswer, READ, READY, RECORDS, SIZE, WRITE,
-};
+use diapason_usblib::disk::{Ask, BYTES_MAX, DONE, DiskAnswer, NAMES, READ, RECORDS, SIZE, WRITE};
 
 entry!(main);
 
@@ -49,7 +47,7 @@ fn main(Arguments([mebibytes, tells, watches, ..]): Arguments) {
 }
 
 fn check(bytes: u64) -> Result<Progress, Errno> {
-    let disk = UsbClient::named([ASKS, ANSWERS, DATA, ASKED, READY])?;
+    let disk = UsbClient::named(NAMES[0].all())?;
     let report_at = time::now() + REPORT;
     let (blocks, block_bytes) = (0, 0);
     let mut progress =

@@ -24,9 +24,7 @@ use diapason_contract::results::{
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::UsbClient;
-use diapason_usblib::disk::{
-    ANSWERS, ASKED, ASKS, Ask, BYTES_MAX, DATA, DONE, DiskAnswer, READ, READY, RECORDS, SIZE, WRITE,
-};
+use diapason_usblib::disk::{Ask, BYTES_MAX, DONE, DiskAnswer, NAMES, READ, RECORDS, SIZE, WRITE};
 
 entry!(main);
 
@@ -77,7 +75,7 @@ fn keep() -> Result<(), Errno> {
         return Ok(());
     }
     let nothing_comes = |_: &Errno| words.write32(TAKER, Taker::Done as u32);
-    let disk = UsbClient::named([ASKS, ANSWERS, DATA, ASKED, READY]).inspect_err(nothing_comes)?;
+    let disk = UsbClient::named(NAMES[0].all()).inspect_err(nothing_comes)?;
     let mut keeper = Keeper { consoles, disk, found: None, ended: None, told: false };
     let mut at = time::now();
     while !keeper.round() {

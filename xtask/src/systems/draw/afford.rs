@@ -145,6 +145,7 @@ fn seat(can: &mut Interface, name: &str, wanted: u64) {
             | (Gadget::Pictures(_, samples), "use-camera")
             | (Gadget::SecondPictures(_, samples), "use-camera1")
             | (Gadget::Blocks(_, samples), "use-disk")
+            | (Gadget::SecondBlocks(_, samples), "use-disk1")
             | (Gadget::Frames(_, samples), "use-network" | "watch-network") => {
                 return samples.server.hold(wanted);
             }

@@ -65,12 +65,13 @@ pub fn second(random: &mut Random, can: &mut Interface) {
     can.second = Some(DrawnPipe { shares: false, ..pipe(random, traffic, false) });
 }
 
-/// Adds a second camera with a pipe to every other interface that has a first one, and a second
-/// sensor likewise. The rest of the system `number` of a campaign is drawn as it was before there
-/// was one.
+/// Adds a second camera with a pipe to every other interface that has a first one, a second sensor
+/// and a second disk likewise. The rest of the system `number` of a campaign is drawn as it was
+/// before there was one.
 pub fn seconds((seed, number): (u64, u64), can: &mut Interface) {
     second_camera(&mut Random::stream(seed.rotate_left(48), number), can);
     second_sensor(&mut Random::stream(seed.rotate_left(40), number), can);
+    second_disk(&mut Random::stream(seed.rotate_left(24), number), can);
 }
 
 fn second_camera(random: &mut Random, can: &mut Interface) {
@@ -91,6 +92,17 @@ fn second_sensor(random: &mut Random, can: &mut Interface) {
     };
     if let Some((place, samples)) = beside(random, SENSOR_PERIOD, can, is_sensor) {
         can.classes.insert(place, Gadget::SecondSamples(samples));
+    }
+}
+
+fn second_disk(random: &mut Random, can: &mut Interface) {
+    let is_disk = |class: &Gadget| match class {
+        Gadget::Blocks(_, samples) => Some(*samples),
+        _ => None,
+    };
+    if let Some((place, samples)) = beside(random, DISK_PERIOD, can, is_disk) {
+        let pipe = DiskPipe { fast: random.one_in(2), writes: random.one_in(2) };
+        can.classes.insert(place, Gadget::SecondBlocks(pipe, samples));
     }
 }
 
@@ -318,6 +330,19 @@ mod tests {
     /// Counts the interfaces of many for which something is true.
     fn share(of: impl Fn(&Interface) -> bool) -> usize {
         (0..1_000).filter(|n| of(&interface(&mut Random::stream(7, *n)))).count()
+    }
+
+    #[test]
+    fn some_interfaces_have_two_devices_of_a_kind() {
+        let all: Vec<Drawn> = (0..1_000).map(|number| raw(7, number)).collect();
+        let has = |second: fn(&Gadget) -> bool| {
+            all.iter()
+                .filter_map(|drawn| drawn.can.as_ref())
+                .any(|can| can.classes.iter().any(second))
+        };
+        assert!(has(|class| matches!(class, Gadget::SecondPictures(..))));
+        assert!(has(|class| matches!(class, Gadget::SecondSamples(_))));
+        assert!(has(|class| matches!(class, Gadget::SecondBlocks(..))));
     }
 
     #[test]

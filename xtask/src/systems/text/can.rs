@@ -133,6 +133,7 @@ fn server(can: &Interface) -> String {
             class,
             Gadget::Disk(_)
                 | Gadget::Blocks(..)
+                | Gadget::SecondBlocks(..)
                 | Gadget::Network(_)
                 | Gadget::Frames(..)
                 | Gadget::Sink(..)
@@ -174,8 +175,12 @@ fn settings(can: &Interface) -> String {
         )
     };
     let (before, after): (Vec<Gadget>, Vec<Gadget>) = can.classes.iter().partition(is_before);
-    let is_second =
-        |class: &&Gadget| matches!(class, Gadget::SecondPictures(..) | Gadget::SecondSamples(_));
+    let is_second = |class: &&Gadget| {
+        matches!(
+            class,
+            Gadget::SecondPictures(..) | Gadget::SecondSamples(_) | Gadget::SecondBlocks(..)
+        )
+    };
     let name = |class: Gadget| format!("{}s", word(class));
     let hubs = can.behind_hub.then(|| String::from("hubs"));
     let first = [String::from("can")]

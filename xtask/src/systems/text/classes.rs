@@ -15,6 +15,7 @@ pub const fn word(class: Gadget) -> &'static str {
         Gadget::Camera(_) | Gadget::Pictures(..) => "camera",
         Gadget::SecondPictures(..) => "camera1",
         Gadget::SecondSamples(_) => "sensor1",
+        Gadget::SecondBlocks(..) => "disk1",
         Gadget::Network(_) | Gadget::Frames(..) => "network",
     }
 }
@@ -53,6 +54,7 @@ const fn shared(class: Gadget) -> &'static [&'static str] {
         | Gadget::Pictures(..)
         | Gadget::SecondPictures(..)
         | Gadget::Blocks(..)
+        | Gadget::SecondBlocks(..)
         | Gadget::Frames(..) => &[],
         Gadget::Keyboard => &["keyboard", "keyboard.ready"],
         Gadget::Disk(_) => &["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"],
@@ -88,6 +90,7 @@ pub const fn interval(class: Gadget) -> &'static str {
         Gadget::Camera(_) | Gadget::Pictures(..) | Gadget::SecondPictures(..) => "490us",
         Gadget::Disk(_)
         | Gadget::Blocks(..)
+        | Gadget::SecondBlocks(..)
         | Gadget::Network(_)
         | Gadget::Frames(..)
         | Gadget::Sink(..) => "120us",
@@ -141,7 +144,7 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
             let (messages, reader) = (pictures(slow).0, SECOND_READER);
             return device(class, port) + &read(name, (messages, reader), samples);
         }
-        Gadget::Blocks(pipe, samples) => {
+        Gadget::Blocks(pipe, samples) | Gadget::SecondBlocks(pipe, samples) => {
             let (way, at) = ((pipe.writes, ""), &*plugged(class));
             return device(class, port) + &ended((name, at), blocks(pipe), way, samples);
         }
@@ -171,6 +174,7 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         | Gadget::Pictures(..)
         | Gadget::SecondPictures(..)
         | Gadget::Blocks(..)
+        | Gadget::SecondBlocks(..)
         | Gadget::Frames(..)
         | Gadget::Keyboard => 20,
     };
@@ -196,13 +200,20 @@ fn device(class: Gadget, port: usize) -> String {
         Gadget::Endpoint(..) => "instrument",
         Gadget::Sink(Commands { pair: true, .. }, _) => "servo",
         Gadget::Sink(..) => "actuator",
-        Gadget::Blocks(DiskPipe { fast: true, .. }, _) => "superspeed-disk",
+        Gadget::Blocks(DiskPipe { fast, .. }, _)
+        | Gadget::SecondBlocks(DiskPipe { fast, .. }, _) => {
+            if fast {
+                "superspeed-disk"
+            } else {
+                "disk"
+            }
+        }
         Gadget::SecondPictures(..) => "camera",
         Gadget::SecondSamples(_) => "sensor",
         _ => name,
     };
     let takes = match class {
-        Gadget::Blocks(..) => String::from("takes = \"400us\"\n"),
+        Gadget::Blocks(..) | Gadget::SecondBlocks(..) => String::from("takes = \"400us\"\n"),
         Gadget::Frames(FramePipe { both: true, .. }, _) => {
             String::from("takes = \"200us\"\ngap = \"1000us\"\n")
         }
@@ -311,9 +322,9 @@ fn ended(
     let seat = format!("use-{name}");
     // A bottom half serves VCPUs of its own core.
     let served = if on > 0 { "usb-manage" } else { &*seat };
-    // Both cameras have the works of the first one, and so have both sensors.
+    // Both cameras have the works of the first one, and so have both sensors and both disks.
     let mut works = match name {
-        "camera1" | "sensor1" => String::new(),
+        "camera1" | "sensor1" | "disk1" => String::new(),
         _ => work(&format!("usbd.{name}"), half * 1_000) + &work(&format!("{name}.message"), takes),
     };
     // Several frames may be under way to a network device.
@@ -325,7 +336,7 @@ fn ended(
     let every = match name {
         "camera" | "camera1" => "240us",
         "network" if sends => "30us",
-        "disk" | "network" => "60us",
+        "disk" | "disk1" | "network" => "60us",
         _ => "990us",
     };
     format!(

@@ -141,7 +141,7 @@ fn a_frame_is_known_by_its_own_answer_and_other_news_answer_nothing() {
 fn a_run_of_blocks_begins_when_it_was_due() {
     let mut line = Line {
         way: PipeDirection::FromDevice,
-        kind: Origin::Source(&disk::SOURCE, 0),
+        kind: Origin::Source(&disk::SOURCES[0], 0),
         ..written(&[])
     };
     let (reader, server) = (ThreadId::new(0), ThreadId::new(1));
@@ -186,7 +186,7 @@ fn a_run_of_blocks_begins_when_it_was_due() {
 /// An ask for the size of the disk writes nothing, and its answer is to nothing.
 #[test]
 fn the_answer_to_a_written_run_is_known_by_its_time() {
-    let mut line = Line { kind: Origin::Sink(&disk::SOURCE), ..written(&[]) };
+    let mut line = Line { kind: Origin::Sink(&disk::SOURCES[0]), ..written(&[]) };
     let by = (Nanos(12), ThreadId::new(0));
     let run = |what: u32, due: u64| [(0, 4, what.into()), (offset_of!(disk::Ask, due), 8, due)];
     let asks = [run(disk::SIZE, 5), run(WRITE, 10)];
