@@ -86,11 +86,6 @@ impl<T: Arrived, const N: usize> Inbox<T, N> {
         Inbox::open(own(kind)?)
     }
 
-    /// Opens the pipe from the device with this seat among those of its kind.
-    pub(crate) fn of_seat(kind: ServiceKind, seat: usize) -> Result<Inbox<T, N>, Errno> {
-        Inbox::open(PipeSource::seated(kind, seat).ok_or(Errno::Absent)?)
-    }
-
     pub(crate) fn open(
         (number, source): (usize, &'static PipeSource),
     ) -> Result<Inbox<T, N>, Errno> {

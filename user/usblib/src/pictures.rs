@@ -3,7 +3,7 @@
 //! A message is a picture. It comes in pieces, which stay where the controller put them until their
 //! reader takes the next one.
 
-use crate::inbox::{Arrived, Inbox, delay};
+use crate::inbox::{Arrived, Inbox, delay, own};
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::camera::{
     Back, CameraNames, END, FramePiece, NAMES, OUTSIDE, PLACE, RECORDS, WHOLE,
@@ -38,16 +38,15 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    /// Opens the pipe from the camera with this number among those with pipes, in the order of the
-    /// description. The first one has number 0.
+    /// Opens the pipe from the camera that the description has this program read.
     ///
     /// # Errors
-    /// Returns `Absent` if there can be no such camera. There are no errors for what the
-    /// description grants.
-    pub fn of_camera(number: usize) -> Result<Pictures, Errno> {
-        let CameraNames { returned, data, .. } = NAMES.get(number).ok_or(Errno::Absent)?;
+    /// None for what the description grants.
+    pub fn open() -> Result<Pictures, Errno> {
+        let own = own(ServiceKind::Cameras)?;
+        let CameraNames { returned, data, .. } = NAMES[own.1.seat().unwrap_or_default()];
         Ok(Pictures {
-            pieces: Inbox::of_seat(ServiceKind::Cameras, number)?,
+            pieces: Inbox::open(own)?,
             back: pipe::writer(returned)?,
             data: DmaSegment::attach(data)?,
             held: None,

@@ -1,8 +1,7 @@
 //! Reads the `[[pipe]]` from a camera and checks every word of its pictures.
 //!
 //! The library measures and reports how the pipe does. Arguments: after how many seconds it ends
-//! with a verdict (0: never), the time in us that it takes for each piece besides the check, and
-//! the number of the camera among those with pipes.
+//! with a verdict (0: never), and the time in us that it takes for each piece besides the check.
 
 #![no_std]
 #![no_main]
@@ -30,14 +29,14 @@ struct Tally {
     next: Option<u32>,
 }
 
-fn main(Arguments([seconds, busy, camera, ..]): Arguments) {
-    if let Err(errno) = read(camera as usize, seconds, Nanos::from_micros(busy)) {
+fn main(Arguments([seconds, busy, ..]): Arguments) {
+    if let Err(errno) = read(seconds, Nanos::from_micros(busy)) {
         log!("camera: not read: {errno:?}");
     }
 }
 
-fn read(camera: usize, seconds: u64, busy: Nanos) -> Result<(), Errno> {
-    let mut pipe = Pictures::of_camera(camera)?;
+fn read(seconds: u64, busy: Nanos) -> Result<(), Errno> {
+    let mut pipe = Pictures::open()?;
     let mut tally = Tally::default();
     reading::read_for(&mut pipe, seconds, busy, |pipe, piece| take(pipe, piece, &mut tally))?;
     let Tally { pictures, broken, missing, wrong, .. } = tally;

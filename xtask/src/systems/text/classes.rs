@@ -137,12 +137,8 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         Gadget::Sink(commands, samples) => {
             return device(class, port) + &written(commands, samples);
         }
-        Gadget::Pictures(slow, samples) => {
+        Gadget::Pictures(slow, samples) | Gadget::SecondPictures(slow, samples) => {
             return device(class, port) + &read(name, pictures(slow), samples);
-        }
-        Gadget::SecondPictures(slow, samples) => {
-            let (messages, reader) = (pictures(slow).0, SECOND_READER);
-            return device(class, port) + &read(name, (messages, reader), samples);
         }
         Gadget::Blocks(pipe, samples) | Gadget::SecondBlocks(pipe, samples) => {
             let (way, at) = ((pipe.writes, ""), &*plugged(class));
@@ -246,9 +242,6 @@ const fn pictures(slow: bool) -> Messages<'static> {
         false => ("period = \"20ms\"\nbytes = 614400", READER),
     }
 }
-
-/// The reader of the second camera, with its arguments.
-const SECOND_READER: &str = "program = \"picture-pipe\"\narguments = [0, 0, 1]";
 
 /// Returns the messages of the pipe of a disk.
 const fn blocks(pipe: DiskPipe) -> Messages<'static> {
