@@ -170,3 +170,26 @@ fn a_flow_has_one_bill_with_every_hop() {
     assert!(text.ends_with("\nflows: hold\n"), "{text}");
     assert!(text.contains("asker:dbcd") && text.contains("hub:router"), "{text}");
 }
+
+/// A VCPU that takes nothing from the flow makes its host break, and the whole does not hold.
+#[test]
+fn flows_do_not_hold_alone_if_a_host_does_not() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let host = std::fs::read_to_string(format!("{examples}/links/answerer.toml")).unwrap();
+    let greedy = "[[vcpu]]\nname = \"greedy\"\nbudget = \"990ms\"\nperiod = \"1s\"\n";
+    let path = |name: &str| {
+        std::env::temp_dir().join(format!("diapason-{}-{name}.toml", std::process::id()))
+    };
+    let (answerer, list) = (path("greedy-answerer"), path("greedy"));
+    std::fs::write(&answerer, format!("{host}\n{greedy}")).unwrap();
+    let text = std::fs::read_to_string(FLOW).unwrap();
+    let text = text.replace("links/answerer.toml", answerer.to_str().unwrap());
+    std::fs::write(&list, text.replace("\"links/", &format!("\"{examples}/links/"))).unwrap();
+    let output = diapason(&["plan", list.to_str().unwrap()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.ends_with("\nflows: would hold, but host `answerer` does not\n"), "{text}");
+    for path in [answerer, list] {
+        std::fs::remove_file(path).unwrap();
+    }
+}

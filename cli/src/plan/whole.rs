@@ -137,10 +137,24 @@ impl Whole<'_> {
             if flows.is_empty() {
                 return text + &refused;
             }
-            let word = if network.refused.is_empty() { "hold" } else { "do not hold" };
-            format!("{text}\n{flows}{refused}\nflows: {word}\n")
+            let verdict = self.of_flows(network);
+            format!("{text}\n{flows}{refused}\nflows: {verdict}\n")
         });
         of_parts.chain(of_network).collect::<Vec<String>>().join("\n")
+    }
+}
+
+impl Whole<'_> {
+    /// Returns the verdict on the flows. Their bounds rest on hosts that hold.
+    fn of_flows(&self, network: &NetworkPlan) -> String {
+        if !network.refused.is_empty() {
+            return "do not hold".to_owned();
+        }
+        let breaks = |part: &&Part<'_>| part.plan.verdict() == Verdict::DoesNotHold;
+        match self.parts.iter().find(breaks) {
+            Some(part) => format!("would hold, but host `{}` does not", part.name),
+            None => "hold".to_owned(),
+        }
     }
 }
 
