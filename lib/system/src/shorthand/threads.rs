@@ -34,7 +34,7 @@ const READ_AHEAD: u64 = 20;
 /// The longest and the shortest time of each work, as `diapason measure` counts them in QEMU, with
 /// a margin of half or more.
 const WORKS: [(&str, u64, u64); 3] =
-    [(MANAGE, 65, 1), (RECEIVE.work, 40, 12), (network::HOME.each, 2, 1)];
+    [(MANAGE, 150, 1), (RECEIVE.work, 40, 12), (network::HOME.each, 2, 1)];
 /// A wake-up of the bottom half of CAN channels takes so much, and more for each transfer with one
 /// message: no frame waits in the interface while transfers are pending.
 const RECEIVED: (u64, u64) = (10, 2);
