@@ -6,7 +6,7 @@
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::inlet;
-use diapason_usblib::sensor::{PACKETS, Packet, READY, RECORDS};
+use diapason_usblib::sensor::{NAMES, Packet, RECORDS};
 use logic::SensorPacket;
 
 entry!(main);
@@ -20,7 +20,7 @@ fn main(_: Arguments) {
 }
 
 fn read() -> Result<(), Errno> {
-    let (mut packets, ready) = inlet::<Packet, RECORDS>(PACKETS, READY)?;
+    let (mut packets, ready) = inlet::<Packet, RECORDS>(NAMES[0].packets, NAMES[0].ready)?;
     let (mut count, mut last) = (0u64, None);
     let mut say_at = time::now() + SECOND;
     loop {
